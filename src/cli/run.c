@@ -188,7 +188,10 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
                                                       device_selector(&self->info, selector),
                                                   .package = self->package,
                                                   .no_fallback = self->no_fallback};
-    struct device_opening opening = {.trace = self->trace, .builder = compile_ahead_command()};
+    struct device_opening opening = {
+        .trace = self->trace,
+        .builder = compile_ahead_command(),
+        .lister = {device_executor_list_programs, self->transcript->plan}};
     const struct healcl_limits *limits = &self->job.limits;
     const bool has_default_plan = !limits->operations && !limits->passes &&
                                   limits->expand == HEALCL_EXPAND_VALID &&

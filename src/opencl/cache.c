@@ -132,6 +132,15 @@ static void make_folders(char *path)
     }
 }
 
+bool cache_can_write(const char *directory)
+{
+    char *path = join(directory, "");
+    if (path)
+        make_folders(path);
+    free(path);
+    return access(directory, W_OK) == 0;
+}
+
 static enum healcl_status write_file(const char *path, const char *name, const void *data,
                                      size_t bytes, struct healcl_error *error)
 {

@@ -37,6 +37,9 @@ unsigned char *cache_read(const char *directory, const char *name, size_t *bytes
 /* Whether there is a file of that name. */
 bool cache_has(const char *directory, const char *name);
 
+/* Whether files can be kept in a folder, which is made if need be. */
+bool cache_can_write(const char *directory);
+
 /* Keeps data under a name; makes the folder if need be. Other processes see the whole file or none.
  * Errors: HEALCL_USAGE where it cannot be written. */
 enum healcl_status cache_write(const char *directory, const char *name, const void *data,

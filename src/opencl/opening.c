@@ -255,7 +255,10 @@ static enum healcl_status open_and_test(const struct opencl *cl,
         self_test_read_cached(&(*device)->info, reason) != SELF_TEST_PASSED) {
         device_log(*device, "%s is tested%s", (*device)->info.name,
                    (*device)->programs->package ? "" : ", as it has not been before");
+        device_build_ahead(*device, &opening->lister, opening->trace);
         status = self_test_run_and_cache(*device, opening->trace, error);
+        if ((*device)->info.failed_families)
+            device_build_abandon(*device); /* other kernels run */
     }
     if (status == HEALCL_OK && options->queue)
         status = device_take_queue(*device, options->queue, error);

@@ -42,9 +42,10 @@ struct compile_board {
 
 /* The program knows this when it opens a device, and callers of the library do not. */
 struct device_opening {
-    struct trace *trace;         /* for spans of the self-test; or NULL */
-    struct compile_board *board; /* shared with the process that compiles ahead; or NULL */
-    const char *builder;         /* a command: device_build_listed; or NULL */
+    struct trace *trace;          /* for spans of the self-test; or NULL */
+    struct compile_board *board;  /* shared with the process that compiles ahead; or NULL */
+    const char *builder;          /* a command: device_build_listed; or NULL */
+    struct program_lister lister; /* device_build_ahead; list may be NULL */
 };
 
 /* As device_open_tested, with options; opening may be NULL. */

@@ -394,6 +394,7 @@ static void save_program(struct healcl_device *device, const struct program *pro
 void device_programs_release(struct healcl_device *device)
 {
     struct device_programs *programs = device->programs;
+    device_build_abandon(device);
     for (const struct program *program = programs->list; program && programs->keeps_binaries;
          program = program->next)
         save_program(device, program);
@@ -553,46 +554,6 @@ static enum healcl_status share_or_build(struct healcl_device *device, struct pr
     return share_built(device, program, error);
 }
 
-/* Before the first program of a plan is built that is neither shared nor cached: has all of them
- * built, side by side, by a handle that leaves them to this one. */
-static void build_plan(struct healcl_device *device, const struct program *first)
-{
-    struct device_programs *programs = device->programs;
-    const struct program_lister lister = programs->lister;
-    struct healcl_device *beside = NULL;
-    if (!lister.list || device->tuning.builds_at_once == 1 || programs->package || first->text ||
-        (*first->binary_name && cache_has(programs->cache_directory, first->binary_name)))
-        return;
-    programs->lister.list = NULL;
-    if (device_open_beside(device, &beside, NULL) != HEALCL_OK)
-        return;
-    beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
-    beside->programs->builder = programs->keeps_binaries ? programs->builder : NULL;
-    beside->programs->opening_trace = device->trace;
-    device_compile_ahead(beside, COMPILE_LIST);
-    lister.list(lister.context, beside);
-    device_build_listed(beside);
-    programs->built += beside->programs->built;
-    programs->loaded += beside->programs->loaded;
-    healcl_device_close(beside);
-}
-
-/* Another handle may build the same program now: this one waits for it. */
-static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
-                                         struct healcl_error *error)
-{
-    (void)pthread_mutex_lock(&device->shared->lock);
-    const bool is_shared = shared_program_use(device, program);
-    (void)pthread_mutex_unlock(&device->shared->lock);
-    if (is_shared)
-        return HEALCL_OK;
-    build_plan(device, program);
-    (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status = share_or_build(device, program, error);
-    (void)pthread_mutex_unlock(&device->shared->lock);
-    return status;
-}
-
 /* *made may be there after an error. */
 static enum healcl_status make_program(struct healcl_device *device, const struct launch *launch,
                                        struct program **made, struct healcl_error *error)
@@ -617,24 +578,6 @@ static void add_to_list(struct healcl_device *device, struct program *program)
     device->programs->list = program;
 }
 
-static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
-                                      struct healcl_error *error)
-{
-    struct program *program;
-    enum healcl_status status = make_program(device, launch, &program, error);
-    if (status == HEALCL_OK)
-        status = build_or_share(device, program, error);
-    if (status != HEALCL_OK && program && device->programs->unsupported_met &&
-        device->programs->keeps_failures && error)
-        program->failure = strdup(error->message);
-    if (status != HEALCL_OK && (!program || !program->failure)) {
-        program_free(device, program, false);
-        return status;
-    }
-    add_to_list(device, program);
-    return status;
-}
-
 /* ---------------------------------------------------------------- side by side */
 
 void device_list_program(struct healcl_device *device, const struct launch *launch)
@@ -650,11 +593,11 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
 
 /* Programs that several threads build, or load once a child process has built them. */
 struct builds {
-    struct healcl_device *device;
-    struct program **items;
-    size_t count;
+    struct healcl_device *device; /* the handle that has listed them */
+    size_t count, missing;        /* missing: so many may be built by child processes */
     atomic_size_t next;
     struct builders builders;
+    struct program *items[];
 };
 
 static void build_traced(struct builds *builds, size_t item, struct trace *trace)
@@ -710,14 +653,14 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct program *const *)b)->name, (*(struct program *const *)a)->name);
 }
 
-/* Builds programs that are not cached, beside child processes. */
-static void build_by_processes(struct builds *builds)
+/* Has child processes build programs that are not cached. */
+static void start_processes(struct builds *builds)
 {
     const struct device_programs *programs = builds->device->programs;
     struct trace *trace = programs->opening_trace;
     const char *directory = programs->cache_directory;
     size_t missing = 0;
-    if (!programs->builder || programs->added || !directory || access(directory, W_OK) != 0)
+    if (!programs->builder || programs->added || !directory || !cache_can_write(directory))
         return;
     for (size_t i = 0; i < builds->count; i++) {
         struct program *program = builds->items[i];
@@ -730,45 +673,176 @@ static void build_by_processes(struct builds *builds)
     if (workers < 2)
         return;
     qsort(builds->items, missing, sizeof *builds->items, by_name);
-    size_t span = trace_begin(trace, "build", "start processes");
+    const size_t span = trace_begin(trace, "build", "start processes");
     builders_start(&builds->builders, builds->device, builds->items, missing, workers - 1);
     trace_end(trace, span);
-    if (builds->builders.count == 0)
+    builds->missing = builds->builders.count > 0 ? missing : 0;
+}
+
+/* Builds what no child process has taken, and waits for the others. */
+static void build_beside_processes(struct builds *builds)
+{
+    struct trace *trace = builds->device->programs->opening_trace;
+    if (builds->missing == 0)
         return;
-    for (size_t i = 0; i < missing; i++)
-        if (builders_take(builds->builders.states, i))
+    for (size_t i = 0; i < builds->missing; i++)
+        if (!is_tried(builds->items[i]) && builders_take(builds->builders.states, i))
             build_traced(builds, i, trace);
-    span = trace_begin(trace, "build", "wait for processes");
-    for (size_t i = 0; i < missing; i++)
+    const size_t span = trace_begin(trace, "build", "wait for processes");
+    for (size_t i = 0; i < builds->missing; i++)
         if (!is_tried(builds->items[i]))
             builders_await(&builds->builders, i);
     trace_end(trace, span);
 }
 
-void device_build_listed(struct healcl_device *device)
+/* Begins to build what a handle has listed. Returns NULL where memory ran out. */
+static struct builds *begin_builds(struct healcl_device *device)
 {
     size_t count = 0;
     for (struct program *program = device->programs->list; program; program = program->next)
         count++;
-    struct builds builds = {.device = device, .items = calloc(count + 1, sizeof *builds.items)};
-    if (!builds.items)
-        return;
-    /* Others who want the same programs wait. */
+    struct builds *builds = calloc(1, sizeof *builds + count * sizeof *builds->items);
+    if (!builds)
+        return NULL;
+    builds->device = device;
     (void)pthread_mutex_lock(&device->shared->lock);
     for (struct program *program = device->programs->list; program; program = program->next)
         if (!program->shared && program->status == HEALCL_OK &&
             !shared_program_use(device, program))
-            builds.items[builds.count++] = program;
-    build_by_processes(&builds);
-    build_by_threads(&builds);
-    for (size_t i = 0; i < builds.count; i++)
-        (void)!share_built(device, builds.items[i], NULL);
+            builds->items[builds->count++] = program;
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    start_processes(builds);
+    return builds;
+}
+
+static void drop_builds(struct builds *builds)
+{
+    builders_stop(&builds->builders);
+    free(builds);
+}
+
+static void end_builds(struct builds *builds)
+{
+    struct healcl_device *device = builds->device;
+    /* Others who want the same programs wait. */
+    (void)pthread_mutex_lock(&device->shared->lock);
+    for (size_t i = 0; i < builds->count; i++)
+        (void)shared_program_use(device, builds->items[i]);
+    build_beside_processes(builds);
+    build_by_threads(builds);
+    for (size_t i = 0; i < builds->count; i++)
+        if (!builds->items[i]->shared)
+            (void)!share_built(device, builds->items[i], NULL);
     (void)pthread_mutex_unlock(&device->shared->lock);
     if (device->programs->keeps_binaries)
-        for (size_t i = 0; i < builds.count; i++)
-            save_program(device, builds.items[i]);
-    builders_stop(&builds.builders);
-    free(builds.items);
+        for (size_t i = 0; i < builds->count; i++)
+            save_program(device, builds->items[i]);
+    drop_builds(builds);
+}
+
+void device_build_listed(struct healcl_device *device)
+{
+    struct builds *builds = begin_builds(device);
+    if (builds)
+        end_builds(builds);
+}
+
+/* Has all programs of a plan listed by a handle beside the device, which leaves them to it, and
+ * begins to build them. */
+static struct builds *begin_plan(struct healcl_device *device, const struct program_lister *lister,
+                                 struct trace *trace)
+{
+    struct healcl_device *beside;
+    if (device_open_beside(device, &beside, NULL) != HEALCL_OK)
+        return NULL;
+    beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
+    beside->programs->builder = device->programs->keeps_binaries ? device->programs->builder : NULL;
+    beside->programs->opening_trace = trace;
+    device_compile_ahead(beside, COMPILE_LIST);
+    lister->list(lister->plan, beside);
+    struct builds *builds = begin_builds(beside);
+    if (!builds)
+        healcl_device_close(beside);
+    return builds;
+}
+
+void device_build_abandon(struct healcl_device *device)
+{
+    struct builds *builds = device->programs->begun;
+    device->programs->begun = NULL;
+    if (!builds)
+        return;
+    struct healcl_device *beside = builds->device;
+    drop_builds(builds);
+    healcl_device_close(beside);
+}
+
+/* Before the first program of a plan is built that is neither shared nor cached: has all of them
+ * built, side by side. */
+static void build_plan(struct healcl_device *device, const struct program *first)
+{
+    struct device_programs *programs = device->programs;
+    const struct program_lister lister = programs->lister;
+    struct builds *builds = programs->begun;
+    if (!lister.list || first->text || device->tuning.builds_at_once == 1 || programs->package ||
+        (!builds && *first->binary_name &&
+         cache_has(programs->cache_directory, first->binary_name)))
+        return;
+    programs->lister.list = NULL;
+    programs->begun = NULL;
+    if (!builds)
+        builds = begin_plan(device, &lister, device->trace);
+    if (!builds)
+        return;
+    struct healcl_device *beside = builds->device;
+    beside->programs->opening_trace = device->trace;
+    end_builds(builds);
+    programs->built += beside->programs->built;
+    programs->loaded += beside->programs->loaded;
+    healcl_device_close(beside);
+}
+
+void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
+                        struct trace *trace)
+{
+    const struct device_programs *programs = device->programs;
+    if (lister->list && device->tuning.builds_at_once > 1 && !programs->package &&
+        programs->keeps_binaries && programs->builder)
+        device->programs->begun = begin_plan(device, lister, trace);
+}
+
+/* Another handle may build the same program now: this one waits for it. */
+static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
+                                         struct healcl_error *error)
+{
+    (void)pthread_mutex_lock(&device->shared->lock);
+    const bool is_shared = shared_program_use(device, program);
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    if (is_shared)
+        return HEALCL_OK;
+    build_plan(device, program);
+    (void)pthread_mutex_lock(&device->shared->lock);
+    enum healcl_status status = share_or_build(device, program, error);
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    return status;
+}
+
+static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
+                                      struct healcl_error *error)
+{
+    struct program *program;
+    enum healcl_status status = make_program(device, launch, &program, error);
+    if (status == HEALCL_OK)
+        status = build_or_share(device, program, error);
+    if (status != HEALCL_OK && program && device->programs->unsupported_met &&
+        device->programs->keeps_failures && error)
+        program->failure = strdup(error->message);
+    if (status != HEALCL_OK && (!program || !program->failure)) {
+        program_free(device, program, false);
+        return status;
+    }
+    add_to_list(device, program);
+    return status;
 }
 
 /* ---------------------------------------------------------------- kernels */

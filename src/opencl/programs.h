@@ -40,11 +40,12 @@ struct device_programs {
         struct compile_board *board; /* shared with the other process; or NULL */
     } ahead;                         /* device_compile_ahead */
     struct program_lister {
-        void (*list)(void *context, struct healcl_device *beside); /* NULL: there is none */
-        void *context;
-    } lister;            /* device_build_listed */
-    const char *builder; /* device_build_listed; or NULL */
-    const void **failed; /* kernels of others that could not be built */
+        void (*list)(const void *plan, struct healcl_device *beside); /* NULL: there is none */
+        const void *plan;
+    } lister;             /* device_build_listed */
+    struct builds *begun; /* device_build_ahead; or NULL */
+    const char *builder;  /* device_build_listed; or NULL */
+    const void **failed;  /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
     struct launch_recorder *recorder; /* takes what is launched; or NULL */
     struct trace *opening_trace;      /* while it is opened, for spans of the host alone; or NULL */
@@ -170,6 +171,14 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
  * lister has launches of the plan listed on a handle beside it.
  */
 void device_build_listed(struct healcl_device *device);
+
+/* Begins with that where child processes can, for a handle that will get such a lister, and before
+ * its self-test: that takes as long as some programs. Spans go to the trace, which may be NULL. */
+void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
+                        struct trace *trace);
+
+/* Ends what that has begun, if it has, as when the plan's programs are others now. */
+void device_build_abandon(struct healcl_device *device);
 
 /* In such a process: builds those of the programs that no other one has taken. Of each there are
  * three arguments. */

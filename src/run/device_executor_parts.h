@@ -63,10 +63,6 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
 /* Releases a storage; its memory stays with the results that wait in it. */
 void device_executor_release_storage(struct device_executor *self, const struct storage *storage);
 
-/* For struct program_lister: has the launches of an executor's plan listed, by another one on the
- * handle beside. */
-void device_executor_list_programs(void *context, struct healcl_device *beside);
-
 /* The queue has been drained if a result is to be awaited. */
 enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
                                             struct healcl_error *error);

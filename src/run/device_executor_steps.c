@@ -586,9 +586,9 @@ static bool compile_step(struct device_executor *self, const struct step *step)
     return true;
 }
 
-void device_executor_list_programs(void *context, struct healcl_device *beside)
+void device_executor_list_programs(const void *listed, struct healcl_device *beside)
 {
-    const struct plan *plan = ((struct device_executor *)context)->launcher.plan;
+    const struct plan *plan = listed;
     struct executor *executor = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     if (device_executor_create(beside, plan, false, &executor, NULL) != HEALCL_OK)
