@@ -37,7 +37,8 @@ static int list_in_child(int file)
     if (stream) {
         (void)fwrite(&listing, sizeof listing, 1, stream);
         (void)fwrite(listing.devices, sizeof *listing.devices, listing.count, stream);
-        (void)fwrite(listing.faults, sizeof *listing.faults, listing.fault_count, stream);
+        if (listing.fault_count > 0)
+            (void)fwrite(listing.faults, sizeof *listing.faults, listing.fault_count, stream);
         (void)fclose(stream);
     }
     device_listing_release(&listing);
