@@ -22,14 +22,20 @@ struct pack_command {
     uint64_t payloads, offset;
 };
 
-/* "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin". */
+/* "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin"; of a bundled
+ * transcript in the current folder. */
 static void name_files(struct pack_command *self)
 {
-    const char *file = self->job.file, *ending = strstr(text_base_name(file), ".json");
+    char *bundled = bundled_folder();
+    const char *file = self->job.file;
+    if (bundled && strncmp(file, bundled, strlen(bundled)) == 0)
+        file = text_base_name(file);
+    const char *ending = strstr(text_base_name(file), ".json");
     const size_t stem = ending ? (size_t)(ending - file) : strlen(file);
     self->path =
         self->output ? xstrdup(self->output) : xasprintf("%.*s.packed.json", (int)stem, file);
     self->raw_path = xasprintf("%s.bin", self->path);
+    free(bundled);
 }
 
 /* The source up to a place, and then from another one on. */
