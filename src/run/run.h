@@ -181,8 +181,8 @@ bool device_executor_has_refused(const struct executor *executor);
  * step first. What fails is left out. The executor, and its device, are good for nothing else. */
 void device_executor_compile_ahead(struct executor *executor);
 
-/* For struct program_lister: has the launches of a struct plan listed on a handle. */
-void device_executor_list_programs(const void *plan, struct healcl_device *beside);
+/* For struct program_lister: lists the programs of a plan on a handle. */
+void device_executor_list_programs(const void *listed, struct healcl_device *beside);
 
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error);
