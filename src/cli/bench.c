@@ -333,8 +333,8 @@ static int take_parameter(const struct command *command, const struct command_op
     return EXIT_VERIFIED;
 }
 
-/* Finds what --op names, and checks that it takes the parameters. Or lists the operations. */
-static int find_operation(const struct command *command, void *context)
+/* Finds what --op names, and checks that it takes the parameters. With --list that is all. */
+static int prepare(const struct command *command, void *context)
 {
     struct bench_command *self = context;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -403,9 +403,6 @@ const struct command command_bench = {
     .options = options,
     .device = DEVICE_HERE,
     .size = sizeof(struct bench_command),
-    .steps = {.prepare = find_operation,
-              .work = measure,
-              .report = report,
-              .print = print,
-              .release = release},
+    .steps =
+        {.prepare = prepare, .work = measure, .report = report, .print = print, .release = release},
 };

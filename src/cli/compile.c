@@ -397,7 +397,7 @@ static const struct command_option options[] = {
     {HELP_OPTION},
 };
 
-static int check(const struct command *command, void *context)
+static int prepare(const struct command *command, void *context)
 {
     const struct compile_command *self = context;
     if (self->from && self->job.file_count > 0)
@@ -448,5 +448,5 @@ const struct command command_compile = {
     .operands = OPERANDS_ANY,
     .device = DEVICE_HERE,
     .size = sizeof(struct compile_command),
-    .steps = {.prepare = check, .work = compile, .print = print, .release = release},
+    .steps = {.prepare = prepare, .work = compile, .print = print, .release = release},
 };

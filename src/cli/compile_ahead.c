@@ -1,9 +1,10 @@
 /*
- * Processes that compile beside a run. Where programs are built side by side, each takes the
- * next one (device_build_listed). Else, on a fresh machine a run of milliseconds waits for seconds
- * until its kernels are compiled, and drivers for CPUs compile one at a time in a process. So a
- * second process of this program takes the same plan from its end: each finds in the driver's cache
- * what the other one has compiled, and they meet.
+ * Processes that compile beside a run. On a fresh machine a run of milliseconds waits for seconds
+ * until its kernels are compiled.
+ *
+ * Drivers for CPUs compile one at a time in a process. A second process of this program takes the
+ * same plan from its end. Each finds in the driver's cache what the other one has compiled, and
+ * they meet. For other devices several processes build programs (device_build_listed).
  */
 #include "cli/command_job.h"
 #include "cli/supervise.h"

@@ -43,7 +43,7 @@ struct device_programs {
         void (*list)(const void *plan, struct healcl_device *beside); /* NULL: there is none */
         const void *plan;
     } lister;             /* device_build_listed */
-    struct builds *begun; /* device_build_ahead; or NULL */
+    struct builds *begun; /* by device_build_ahead; or NULL */
     const char *builder;  /* device_build_listed; or NULL */
     const void **failed;  /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
@@ -172,12 +172,14 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
  */
 void device_build_listed(struct healcl_device *device);
 
-/* Begins with that where child processes can, for a handle that will get such a lister, and before
- * its self-test: that takes as long as some programs. Spans go to the trace, which may be NULL. */
+/* Starts the child processes that build a plan's programs, before the self-test of a handle that
+ * has a builder: the test takes as long as some programs. The handle builds the others, and takes
+ * all, before its first program of the plan. Spans go to the trace, which may be NULL. */
 void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
                         struct trace *trace);
 
-/* Ends what that has begun, if it has, as when the plan's programs are others now. */
+/* Stops these processes where device_build_ahead has started any: the plan's programs are others
+ * now, or nobody wants them. */
 void device_build_abandon(struct healcl_device *device);
 
 /* In such a process: builds those of the programs that no other one has taken. Of each there are
