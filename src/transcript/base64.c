@@ -67,6 +67,65 @@ enum healcl_status base64_check(const char *text, size_t length, size_t good, ui
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- JSON escapes */
+
+/* What an escape at text stands for; '\\' where base64 cannot hold that. Steps over it. */
+static char take_escape(const char *text, size_t left, size_t *at)
+{
+    unsigned code = 0;
+    const bool is_code = left >= 6 && text[1] == 'u';
+    *at += is_code ? 6 : left < 2 ? left : 2;
+    if (!is_code)
+        return left > 1 && text[1] == '/' ? '/' : '\\';
+    for (size_t i = 2; i < 6; i++)
+        code = code * 16 + (unsigned)(text[i] <= '9' ? text[i] - '0' : (text[i] | 0x20) - 'a' + 10);
+    return code < 0x80 ? (char)code : '\\';
+}
+
+size_t base64_unescape(const char *text, size_t length, size_t *at, char *characters, size_t count)
+{
+    size_t done = 0;
+    while (done < count && *at < length) {
+        const size_t most = count - done < length - *at ? count - done : length - *at;
+        const char *next = text + *at, *escape = memchr(next, '\\', most);
+        const size_t plain = escape ? (size_t)(escape - next) : most;
+        memcpy(characters + done, next, plain);
+        done += plain;
+        *at += plain;
+        if (escape)
+            characters[done++] = take_escape(escape, length - *at, at);
+    }
+    return done;
+}
+
+enum healcl_status base64_check_escaped(const char *text, size_t length, size_t *blocks,
+                                        uint64_t *characters, uint64_t *decoded,
+                                        struct healcl_error *error)
+{
+    char block[BASE64_BLOCK];
+    size_t padding = 0;
+    *characters = 0;
+    for (size_t at = 0, begin = 0, count; at < length; begin = at, *characters += count) {
+        *blocks++ = at;
+        count = base64_unescape(text, length, &at, block, sizeof block);
+        const size_t good = base64_good(block, count);
+        padding = count - good;
+        if (padding == 0 || (at == length && count > 1 && padding <= 2 && block[good] == '=' &&
+                             block[count - 1] == '='))
+            continue;
+        const char bad = block[good];
+        (void)base64_unescape(text, length, &begin, block, good);
+        if (text[begin] == '\\' && bad != '=')
+            REFUSE(error, "base64: the JSON escape at %zu stands for no character of the alphabet",
+                   begin);
+        return refuse_character(bad, begin, error);
+    }
+    if (*characters % 4 != 0)
+        REFUSE(error, "base64: length %" PRIu64 " is not a multiple of 4", *characters);
+    *decoded = *characters / 4 * 3 - padding;
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- decoding */
 
 /* Decodes groups up to the first bad one, and returns how many. */

@@ -13,6 +13,7 @@
 struct entry_reader {
     struct scanner scanner;
     cJSON *tree;           /* of the current entry, which points into it */
+    struct arena *arena;   /* its payloads' */
     const char *operation; /* the name of the operation being read, NULL before it is known */
     struct entry entry;
     char text[SCAN_TEXT_MAX + 1]; /* the scanner's */
@@ -174,7 +175,8 @@ static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJ
         return read_raw_tensor(source, data, argument, error);
     TRY(value_span(data, "'data'", &offset, &length, &good, error));
     argument->host.present = true;
-    return payload_parse(source->text + offset, length, good, &argument->host.payload, error);
+    return payload_parse(source->text + offset, length, good, reader->arena,
+                         &argument->host.payload, error);
 }
 
 static enum healcl_status read_int(const cJSON *value, int64_t *integer, struct healcl_error *error)
@@ -428,15 +430,22 @@ enum healcl_status entry_reader_open(const struct source *source, struct entry_r
     *reader = malloc(sizeof **reader); /* large: it is not cleared */
     NEED_MEMORY(*reader, error);
     (*reader)->tree = NULL;
+    (*reader)->arena = arena_create();
     (*reader)->entry.makes_out = false;
     (*reader)->scanner = (struct scanner){.source = source, .text = (*reader)->text};
+    if (!(*reader)->arena) {
+        entry_reader_close(*reader);
+        NO_MEMORY(error);
+    }
     return HEALCL_OK;
 }
 
 void entry_reader_close(struct entry_reader *reader)
 {
-    if (reader)
+    if (reader) {
         cJSON_Delete(reader->tree);
+        arena_free(reader->arena);
+    }
     free(reader);
 }
 
@@ -445,6 +454,7 @@ static enum healcl_status advance(struct entry_reader *reader, struct healcl_err
 {
     cJSON_Delete(reader->tree);
     reader->tree = NULL;
+    arena_clear(reader->arena);
     reader->operation = NULL;
     TRY(scanner_next(&reader->scanner, error));
     return reader->scanner.in_entry ? read_entry(reader, error) : HEALCL_OK;

@@ -15,11 +15,30 @@ enum { BLOCK_ELEMENTS = 2048 };
 
 /* ---------------------------------------------------------------- bytes */
 
+/* Decodes groups from number at on, of base64 with JSON escapes. */
+static enum healcl_status decode_escaped(const struct payload *payload, uint64_t at,
+                                         uint64_t groups, unsigned char *bytes,
+                                         struct healcl_error *error)
+{
+    char text[BASE64_BLOCK];
+    size_t place = payload->blocks[at * 4 / BASE64_BLOCK], count = at * 4 % BASE64_BLOCK;
+    (void)base64_unescape(payload->data, payload->length, &place, text, count);
+    for (; groups > 0; groups -= count, at += count, bytes += count * 3) {
+        count = groups < sizeof text / 4 ? (size_t)groups : sizeof text / 4;
+        if (base64_unescape(payload->data, payload->length, &place, text, count * 4) < count * 4 ||
+            !base64_decode(text, count, at + count == payload->characters / 4, bytes))
+            REFUSE(error, "base64: it changed while it was decoded");
+    }
+    return HEALCL_OK;
+}
+
 /* Decodes groups from number at on. */
 static enum healcl_status decode(const struct payload *payload, uint64_t at, uint64_t groups,
                                  unsigned char *bytes, struct healcl_error *error)
 {
     uint64_t decoded;
+    if (payload->blocks)
+        return decode_escaped(payload, at, groups, bytes, error);
     if (base64_decode(payload->data + at * 4, (size_t)groups, at + groups == payload->length / 4,
                       bytes))
         return HEALCL_OK;
@@ -41,7 +60,7 @@ enum healcl_status payload_read_file(const struct payload *payload, uint64_t byt
         memset(next + taken, 0, count - taken);
         return HEALCL_OK;
     }
-    const uint64_t groups = payload->length / 4;
+    const uint64_t groups = payload->characters / 4;
     for (size_t taken; count > 0; next += taken, byte += taken, count -= taken) {
         const uint64_t at = byte / 3;
         const size_t skipped = byte % 3;
@@ -173,12 +192,34 @@ static enum healcl_status parse(struct payload *payload, uint64_t decoded,
 }
 
 enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
-                                 struct payload *payload, struct healcl_error *error)
+                                 struct arena *arena, struct payload *payload,
+                                 struct healcl_error *error)
 {
     uint64_t decoded;
-    *payload = (struct payload){.data = base64, .length = length};
-    TRY(base64_check(base64, length, good, &decoded, error));
+    *payload = (struct payload){.data = base64, .length = length, .characters = length};
+    if (memchr(base64 + good, '\\', length - good)) {
+        size_t *blocks = arena_alloc(arena, (length / BASE64_BLOCK + 1) * sizeof *blocks);
+        NEED_MEMORY(blocks, error);
+        payload->blocks = blocks;
+        TRY(base64_check_escaped(base64, length, blocks, &payload->characters, &decoded, error));
+    } else {
+        TRY(base64_check(base64, length, good, &decoded, error));
+    }
     return parse(payload, decoded, error);
+}
+
+struct payload *payload_copy(const struct payload *payload, struct arena *arena)
+{
+    struct payload *copy = arena_alloc(arena, sizeof *copy);
+    const size_t bytes =
+        payload->blocks ? (payload->length / BASE64_BLOCK + 1) * sizeof *payload->blocks : 0;
+    size_t *blocks = bytes > 0 ? arena_alloc(arena, bytes) : NULL;
+    if (!copy || (bytes > 0 && !blocks))
+        return NULL;
+    *copy = *payload;
+    if (blocks)
+        copy->blocks = memcpy(blocks, payload->blocks, bytes);
+    return copy;
 }
 
 enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,

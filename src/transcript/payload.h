@@ -9,6 +9,7 @@
 #ifndef HEALCL_TRANSCRIPT_PAYLOAD_H
 #define HEALCL_TRANSCRIPT_PAYLOAD_H
 
+#include "core/arena.h"
 #include "core/dtype.h"
 #include "core/layout.h"
 #include "transcript/source.h"
@@ -22,8 +23,10 @@ struct payload_part {
 struct payload {
     const char *data; /* in the mapped file, which must outlive the payload; NULL where only dtype
                          and shape are known, and a caller brings the data */
-    size_t length;    /* characters between the quotes, or bytes */
-    bool is_raw;      /* data are the bytes of the .npy file themselves, not base64 */
+    size_t length;    /* bytes, of base64 between the quotes */
+    const size_t *blocks; /* of base64_check_escaped, where base64 has JSON escapes; else NULL */
+    uint64_t characters;  /* of base64 */
+    bool is_raw;          /* data are the bytes of the .npy file themselves, not base64 */
     uint32_t data_offset; /* decoded bytes before the first element: the .npy header */
     enum dtype dtype;
     bool big_endian;
@@ -37,11 +40,16 @@ struct payload {
 
 /*
  * Checks a whole base64 span, by what base64_good says of it, and the .npy header in it, and fills
- * payload. Refuses characters outside of the standard alphabet, wrong padding, a bad magic,
- * version, header, dtype or shape, and data that are shorter or longer than the shape says.
+ * payload. JSON escapes take memory of the arena: 0.05 % of the span. Refuses characters outside of
+ * the standard alphabet, wrong padding, a bad magic, version, header, dtype or shape, and data that
+ * are shorter or longer than the shape says.
  */
 enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
-                                 struct payload *payload, struct healcl_error *error);
+                                 struct arena *arena, struct payload *payload,
+                                 struct healcl_error *error);
+
+/* A copy, with all that it owns; NULL when out of memory. */
+struct payload *payload_copy(const struct payload *payload, struct arena *arena);
 
 /* Does the same with the bytes of a .npy file. */
 enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,

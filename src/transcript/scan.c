@@ -13,7 +13,6 @@ enum { FORGET_STEP = 16 * 1024 * 1024 };
 struct span {
     size_t begin, end;
     size_t good; /* of data: how many characters are base64, before any other */
-    bool escaped;
 };
 
 /* ---------------------------------------------------------------- bytes and messages */
@@ -177,12 +176,10 @@ static enum healcl_status scan_string(struct scanner *scanner, bool is_data, str
         if (c < ' ')
             return not_json(scanner, "a control character within a string", error);
         closed = c == '"';
-        if (c == '\\') {
-            span->escaped = true;
+        if (c == '\\')
             TRY(scan_escape(scanner, error));
-        } else if (!closed) {
+        else if (!closed)
             TRY(scan_utf8(scanner, error));
-        }
     }
     span->end = scanner->at;
     scanner->at++;
@@ -260,8 +257,8 @@ static enum healcl_status scan_string_value(struct scanner *scanner, bool is_dat
     if (!is_data)
         return append_span(scanner, "\"$", &span, error);
     char reference[80];
-    snprintf(reference, sizeof reference, "\"@%zu,%zu,%zu%s\"", span.begin, span.end - span.begin,
-             span.good, span.escaped ? ",e" : "");
+    snprintf(reference, sizeof reference, "\"@%zu,%zu,%zu\"", span.begin, span.end - span.begin,
+             span.good);
     return append_text(scanner, reference, error);
 }
 

@@ -2,9 +2,8 @@
  * The scanner: finds the entries of a transcript in the mapped file and checks that the file is
  * JSON (RFC 8259, UTF-8). It copies no tensor data and builds no tree: each entry is rewritten
  * into a small text for cJSON, in which
- * - the string value of a key "data" is "@OFFSET,LENGTH,GOOD", or "@OFFSET,LENGTH,GOOD,e" where it
- *   holds escapes: a span of the file, in bytes between the quotes, decimal, and what base64_good
- *   says of it;
+ * - the string value of a key "data" is "@OFFSET,LENGTH,GOOD": a span of the file, in bytes between
+ *   the quotes, decimal, and what base64_good says of it;
  * - a number is "#" and its exact characters, as cJSON would read it into a double;
  * - any other string value is "$" and its characters.
  * Each of these is a JSON string; keys stay as they are and white space is left out.

@@ -42,7 +42,7 @@ enum healcl_status value_integer(const cJSON *value, const char *what, int64_t *
                                  struct healcl_error *error);
 
 /* The place of a base64 string in the file, and what base64_good says of it: what the scanner has
- * made of a key "data". Refuses one with JSON escapes, as "\/": no writer of HEAL makes them. */
+ * made of a key "data". */
 enum healcl_status value_span(const cJSON *value, const char *what, size_t *offset, size_t *length,
                               size_t *good, struct healcl_error *error);
 

@@ -43,7 +43,7 @@ MASKS = [
     (re.compile(r"^(commit      ).*"), r"\1<commit>"),
     (re.compile(r"healcl \d+\.\d+\.\d+"), "healcl <version>"),
     (re.compile(r'("healcl":\s*)"\d+\.\d+\.\d+"'), r'\1"<version>"'),
-    (re.compile(r"\[src/(\S+):\d+\]"), r"[src/\1:<line>]"),
+    (re.compile(r"\[(?:\.\./)*src/(\S+):\d+\]"), r"[src/\1:<line>]"),
 ]
 # The width of a column of times depends on the times.
 TIMED = re.compile(r"<time>|^segment .* time$|^operation .* time|^(transcript|device) .* compute |  refused  ")

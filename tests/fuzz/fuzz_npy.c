@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (reads)
         write_anew(&header);
     enum healcl_status status = payload_parse(
-        text, base64_length(size), base64_good(text, base64_length(size)), &payload, &error);
+        text, base64_length(size), base64_good(text, base64_length(size)), NULL, &payload, &error);
     expect_told(status, &error);
     int64_t count = reads ? layout_elements(&header.layout) : 0;
     bool is_whole = reads && (uint64_t)count == (size - start) / dtype_size(header.dtype) &&

@@ -14,7 +14,8 @@ static char *payload_of(const char *header, const void *data, size_t bytes, stru
     assert_true(npy && text);
     size_t length = encode_base64(npy, make_npy(1, header, data, bytes, npy), text);
     free(npy);
-    expect_ok(payload_parse(text, length, base64_good(text, length), payload, &error), &error);
+    expect_ok(payload_parse(text, length, base64_good(text, length), NULL, payload, &error),
+              &error);
     return text;
 }
 

@@ -477,8 +477,9 @@ static void test_host_tensors(void **state)
         close_entry(&opened);
     }
 
-    refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"AA\\/A\"}}",
-                 "'data' holds JSON escapes, which base64 has no need of");
+    refuse_value("HOST_TENSOR",
+                 "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"AA\\/\\u00e9\"}}",
+                 "base64: the JSON escape at 4 stands for no character of the alphabet");
     refuse_value("HOST_TENSOR",
                  "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":{\"file\":\"a.bin\","
                  "\"offset\":0,\"bytes\":8,\"xxh3\":\"\"}}}",

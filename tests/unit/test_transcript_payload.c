@@ -43,8 +43,8 @@ static struct sample make_sample(const char *descr, bool fortran_order, const ch
     free(data);
 
     struct healcl_error error = {.detail = NULL};
-    expect_ok(payload_parse(sample.text, length, base64_good(sample.text, length), &sample.payload,
-                            &error),
+    expect_ok(payload_parse(sample.text, length, base64_good(sample.text, length), NULL,
+                            &sample.payload, &error),
               &error);
     return sample;
 }
@@ -251,7 +251,7 @@ static void test_cut_behind_the_check(void **state)
         struct payload cut = sample.payload;
         char *copy = exact_copy(sample.text, length);
         cut.data = copy;
-        cut.length = length;
+        cut.length = cut.characters = length;
         expect_ok(payload_read(&cut, DTYPE_INT64, array, &error), &error);
         expect_ok(payload_read_part(&cut, DTYPE_INT64, 5, 1, array, &error), &error);
         assert_true(array[0] == 0 || array[0] == 7);
@@ -264,6 +264,55 @@ static void test_cut_behind_the_check(void **state)
     free(sample.text);
 }
 
+/* Every fifth character or so as an escape, as json-c and Gson write them. */
+static void test_escapes(void **state)
+{
+    (void)state;
+    static const char *const spellings[] = {"\\u%04x", "\\u%04X"};
+    static const size_t counts[] = {0, 1, 2, 3, 2047, 2048, 9000};
+    uint64_t random = 11;
+    struct arena *arena = arena_create();
+    assert_non_null(arena);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        int64_t values[9000];
+        char shape[32];
+        for (size_t k = 0; k < counts[i]; k++)
+            values[k] = (int64_t)next_random(&random);
+        put(shape, sizeof shape, "(%zu,)", counts[i]);
+        struct sample plain = make_sample("<i8", false, shape, values, counts[i]);
+        char *text = malloc(plain.length * 6 + 1);
+        assert_non_null(text);
+        size_t length = 0;
+        for (size_t k = 0; k < plain.length; k++) {
+            const char c = plain.text[k];
+            const bool is_coded = c == '=' || next_random(&random) % 5 == 0;
+            const char *spelling = is_coded ? spellings[k % 2] : c == '/' ? "\\%c" : "%c";
+            length += (size_t)snprintf(text + length, 7, spelling, c);
+        }
+        char *exact = exact_copy(text, length);
+        struct healcl_error error = {.detail = NULL};
+        struct payload parsed, *payload;
+        expect_ok(payload_parse(exact, length, base64_good(exact, length), arena, &parsed, &error),
+                  &error);
+        payload = payload_copy(&parsed, arena);
+        assert_non_null(payload);
+        expect_values(payload, DTYPE_INT64, values);
+        for (int64_t k = 0, value; k < (int64_t)counts[i]; k += 97) {
+            expect_ok(payload_read_part(payload, DTYPE_INT64, k, 1, &value, &error), &error);
+            assert_int_equal(value, values[k]);
+        }
+        if (i > 0) { /* a file that was cut, and overwritten, behind the check */
+            memset(exact + length / 2, '\\', length - length / 2);
+            expect_refusal(payload_read(payload, DTYPE_INT64, values, &error), &error,
+                           "base64: it changed while it was decoded");
+        }
+        free(exact);
+        free(text);
+        free(plain.text);
+    }
+    arena_free(arena);
+}
+
 static void refuse(const unsigned char *npy, size_t length, const char *part)
 {
     struct healcl_error error = {.detail = NULL};
@@ -271,8 +320,9 @@ static void refuse(const unsigned char *npy, size_t length, const char *part)
     char text[TEXT_SIZE];
     size_t characters = encode_base64(npy, length, text);
     char *copy = exact_copy(text, characters);
-    expect_refusal(payload_parse(copy, characters, base64_good(copy, characters), &payload, &error),
-                   &error, part);
+    expect_refusal(
+        payload_parse(copy, characters, base64_good(copy, characters), NULL, &payload, &error),
+        &error, part);
     free(copy);
 }
 
@@ -283,7 +333,7 @@ static void test_refused_payloads(void **state)
     unsigned char npy[512] = {0}, data[64] = {0};
     struct healcl_error error = {.detail = NULL};
     struct payload payload;
-    expect_refusal(payload_parse("QQ*=", 4, 2, &payload, &error), &error,
+    expect_refusal(payload_parse("QQ*=", 4, 2, NULL, &payload, &error), &error,
                    "base64: character '*' at 2");
     refuse(npy, 0, "not a .npy file");
     refuse(npy, make_npy(1, header, data, 47, npy),
@@ -313,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_values_that_do_not_fit),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_cut_behind_the_check),
+        cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_refused_payloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
