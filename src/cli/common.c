@@ -128,7 +128,7 @@ int usage_error(const struct command *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
-enum { HELP_INDENT = 27, HELP_WIDTH = 84 };
+enum { HELP_INDENT = 27, HELP_WIDTH = 79 };
 
 static void print_paragraphs(const char *text)
 {

@@ -9,7 +9,7 @@
 
 #include "tools/xmalloc.h"
 
-enum { CELL_SIZE = 160, LEAD_WIDTH = 100, COLUMNS_MAX = 32 };
+enum { CELL_SIZE = 160, LEAD_WIDTH = 79, COLUMNS_MAX = 32 };
 enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN | ON_PAGE, MEASURED = COPIED | ALWAYS | IN_CSV };
 
 const struct compare_column compare_run_columns[] = {
@@ -336,7 +336,7 @@ static void put_means(const struct style *to, const struct comparison *compariso
 static void put_note(const struct style *to, const char *text)
 {
     if (to->form == TABLE_TEXT) {
-        fprintf(to->stream, "%s\n", text);
+        text_wrap(to->stream, text, 0, 0, to->width);
         return;
     }
     fputs("- ", to->stream);
@@ -407,7 +407,7 @@ void compare_print_table(const struct comparison *comparison, const struct style
     put_runs(style, comparison, IN_TERMINAL);
     put_means(style, comparison);
     putc('\n', style->stream);
-    text_wrap(style->stream, lead, 0, 0, LEAD_WIDTH);
+    text_wrap(style->stream, lead, 0, 0, style->width > 0 ? style->width : LEAD_WIDTH);
     putc('\n', style->stream);
     put_notes(style, comparison, IN_TERMINAL);
     free(lead);

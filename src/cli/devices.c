@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/command_job.h"
+#include "cli/text.h"
 #include "tools/xmalloc.h"
 
 enum { DRIVER_SECONDS = 30 };
@@ -334,13 +335,15 @@ static void print(void *self, const cJSON *document, const struct style *style)
     if (has_default)
         fputs("* runs where no device is named\n", style->stream);
     if (has_emulator)
-        fputs("emulator: the processor stands for hardware that is not there; runs by default only "
-              "where\nnothing else can\n",
-              style->stream);
+        text_wrap(style->stream,
+                  "emulator: software stands in for hardware that is not here; runs by default "
+                  "only where nothing else can",
+                  0, 0, style->width);
     if (has_rates)
-        fputs("64x64: products of 64-bit integers, both halves of each; copy: bytes read and "
-              "written\n",
-              style->stream);
+        text_wrap(style->stream,
+                  "64x64: 64-bit products a second, both halves of each; copy: bytes read and "
+                  "written a second",
+                  0, 0, style->width);
     view_each(style, list, "- {index} is tuned by {tuned_by}");
     view_each(style, list, "- {index}: {tuning_failure}");
     view_each(style, json_at(document, "platform_faults"),

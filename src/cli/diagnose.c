@@ -198,9 +198,9 @@ static void print(void *context, const cJSON *document, const struct style *styl
         view_text(style, document, "  {smallest.repeat}");
     }
     if (kind == DIAGNOSIS_EXPECTED)
-        fputs("\nthe device agrees with the host reference; it is the transcript that expects "
-              "something else\n",
-              style->stream);
+        view_text(
+            style, document,
+            "\nthe device agrees with the host reference; the transcript expects another value");
     else if (cJSON_IsNull(json_at(document, "smallest")))
         view_line(style, document, "smallest",
                   "none: no smaller transcript of this step alone fails[; {repeat} tries others]");
@@ -240,7 +240,7 @@ static void release(void *context)
 
 const struct command command_diagnose = {
     .name = "diagnose",
-    .summary = "find the first operation that a device gets wrong, and a small case of it",
+    .summary = "find the first operation that a device gets wrong",
     .help = "Runs a transcript step by step on a device and on the host reference, each step from "
             "the reference's state, and names the first one that differs: entry, operation, "
             "segment, the layouts of its tensors, and the first wrong element. Then it looks for "

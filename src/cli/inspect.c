@@ -11,6 +11,7 @@
 #include "plan/split.h"
 #include "run/run.h"
 #include "run/transcript.h"
+#include "tools/xmalloc.h"
 
 enum { RANKS_MAX = 1000000 };
 
@@ -415,14 +416,15 @@ static void print_ranks(const cJSON *document, const struct style *style)
 
 /* ---------------------------------------------------------------- steps */
 
+enum { ENTRY_WIDTH = 8, STEP_INDENT = ENTRY_WIDTH + 2 };
+
 /* Entries of the transcript that a step comes from, "23" or "23+25". */
 static void print_entries(const struct origins *origins, FILE *stream)
 {
-    enum { WIDTH = 8 };
     int width = 0;
     for (size_t i = 0; i < origins->count; i++)
         width += snprintf(NULL, 0, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
-    fprintf(stream, "%*s", width < WIDTH ? WIDTH - width : 0, "");
+    fprintf(stream, "%*s", width < ENTRY_WIDTH ? ENTRY_WIDTH - width : 0, "");
     for (size_t i = 0; i < origins->count; i++)
         fprintf(stream, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
     fputs("  ", stream);
@@ -486,12 +488,12 @@ static void print_kind(const struct step *step, FILE *stream)
         fprintf(stream, " %" PRId64, step->value[1]);
 }
 
+/* What follows the entries of a step. */
 static void print_step(const struct step *step, FILE *stream)
 {
-    print_entries(step->origins, stream);
     print_kind(step, stream);
     if (step->kind == STEP_RELEASE) {
-        fprintf(stream, ": %%%" PRIu32 "\n", step->in[0]->storage->id);
+        fprintf(stream, ": %%%" PRIu32, step->in[0]->storage->id);
         return;
     }
     const char *before = ": ";
@@ -509,7 +511,6 @@ static void print_step(const struct step *step, FILE *stream)
         print_view(step->out, stream);
         fputs(known_of(step, STEP_INPUTS), stream);
     }
-    putc('\n', stream);
 }
 
 static void print_exchange(const struct exchange *exchange, FILE *stream)
@@ -529,8 +530,20 @@ static void print_steps(const struct plan *plan, const struct style *style)
         snprintf(name, sizeof name, "%s", segment_title(segment->name));
         text_clean(name, false);
         fprintf(style->stream, "\n%s\n", name);
-        for (size_t i = 0; i < segment->step_count; i++)
-            print_step(&plan->steps[segment->first_step + i], style->stream);
+        for (size_t i = 0; i < segment->step_count; i++) {
+            const struct step *step = &plan->steps[segment->first_step + i];
+            char *text = NULL;
+            size_t size;
+            FILE *line = open_memstream(&text, &size);
+            if (!line)
+                xmalloc_fail();
+            print_step(step, line);
+            if (fclose(line) != 0)
+                xmalloc_fail();
+            print_entries(step->origins, style->stream);
+            text_wrap(style->stream, text, STEP_INDENT, STEP_INDENT, style->width);
+            free(text);
+        }
         for (size_t i = 0; i < segment->exchange_count; i++)
             print_exchange(&segment->exchanges[i], style->stream);
     }

@@ -11,8 +11,8 @@ static const struct program program = {
     .ended_by = "a driver",
     .summary = "Runs HEAL transcripts on OpenCL devices and verifies every result.\n",
     .exit_codes =
-        "Exit codes: 0 all verified, 1 a result differs, 2 wrong usage, 3 the transcript is\n"
-        "refused, 4 the device or OpenCL failed, 5 slower than --fail-slower allows.\n",
+        "Exit codes: 0 all verified, 1 a result differs, 2 wrong usage, 3 the transcript\n"
+        "is refused, 4 the device or OpenCL failed, 5 slower than --fail-slower allows.\n",
     .commands = commands,
     .command_count = sizeof commands / sizeof *commands,
 };

@@ -115,14 +115,15 @@ static char *signature_of(const cJSON *form)
     cJSON_ArrayForEach(argument, json_at(form, "arguments"))
     {
         char *before = text;
-        text = xasprintf("%s%s%s", before, json_text(argument, "name"), argument->next ? ", " : "");
+        text =
+            xasprintf("%s%s%s", before, json_text(argument, "name"), argument->next ? ", " : ")");
         free(before);
     }
     return text;
 }
 
 /* Forms that are written alike, and differ in kinds of arguments alone, are printed once. */
-static void print_forms(const cJSON *operation, FILE *stream)
+static void print_forms(const cJSON *operation, FILE *stream, unsigned width)
 {
     const cJSON *form;
     char *last = xstrdup("");
@@ -130,7 +131,7 @@ static void print_forms(const cJSON *operation, FILE *stream)
     {
         char *text = signature_of(form);
         if (strcmp(text, last) != 0)
-            fprintf(stream, "  %s)\n", text);
+            text_wrap(stream, text, 0, 2, width);
         free(last);
         last = text;
     }
@@ -149,7 +150,7 @@ static void print(void *self, const cJSON *document, const struct style *style)
         if (strcmp(family, next) != 0)
             fprintf(style->stream, "%s%s\n", *family ? "\n" : "", next);
         family = next;
-        print_forms(operation, style->stream);
+        print_forms(operation, style->stream, width);
         char *text = view_fill(operation, "{meaning} ({dtypes})");
         text_wrap(style->stream, text, 0, MEANING_INDENT, width);
         free(text);

@@ -18,7 +18,8 @@ static int print_overview(void)
     printf("%s\nUsage: %s COMMAND [OPTIONS] [FILE]\n\n", this_program->summary, this_program->name);
     for (size_t i = 0; i < this_program->command_count; i++)
         printf("  %-9s %s\n", this_program->commands[i]->name, this_program->commands[i]->summary);
-    printf("\n  %s COMMAND --help tells of a command's options.\n\n%s", this_program->name,
+    printf("  %-9s print the version of %s and of its libraries\n", "version", this_program->name);
+    printf("\n'%s COMMAND --help' lists the options of a command.\n\n%s", this_program->name,
            this_program->exit_codes);
     return finish_output(EXIT_VERIFIED);
 }

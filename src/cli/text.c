@@ -157,6 +157,11 @@ size_t text_columns(const char *text)
 
 void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, unsigned width)
 {
+    if (width == 0 || (column > 0 && column + text_columns(text) <= width)) {
+        fprintf(stream, "%s\n", text);
+        return;
+    }
+    text += strspn(text, " ");
     for (const char *before = column > 0 ? "" : NULL; *text; before = " ") {
         const size_t word = strcspn(text, " ");
         if (!before || (*before && column + 1 + word > width)) {

@@ -47,7 +47,7 @@ size_t text_columns(const char *text);
 void text_shell(FILE *stream, const char *word);
 
 /* Prints words with line breaks before column width, each line behind indent blanks. A first line
- * that has columns already goes on there. */
+ * that has columns already goes on there. A width of 0 breaks none. */
 void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, unsigned width);
 
 #endif

@@ -43,7 +43,7 @@ static void append_plain(struct buffer *buffer, const cJSON *item)
         const size_t before = buffer->length;
         append_text(buffer, item->valuestring);
         text_clean(buffer->text + before, false);
-    } else if (cJSON_IsArray(item)) {
+    } else if (item->child) {
         append_text(buffer, has_texts ? "" : "[");
         cJSON_ArrayForEach(value, item)
         {
@@ -188,7 +188,8 @@ void report_label(const struct style *style, const char *label, const char *form
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     text_clean(text, false);
-    fprintf(style->stream, "%-10s  %s\n", label, text);
+    const int used = fprintf(style->stream, "%-10s  ", label);
+    text_wrap(style->stream, text, (size_t)used, (unsigned)used, style->width);
 }
 
 void view_line(const struct style *style, const cJSON *object, const char *label,
@@ -210,8 +211,13 @@ void view_lines(const struct style *style, const cJSON *object, const struct vie
 void view_text(const struct style *style, const cJSON *object, const char *template)
 {
     char *text = view_fill(object, template);
-    if (text)
-        fprintf(style->stream, "%s\n", text);
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = 0;
+        /* Indented lines are commands, to be copied whole. */
+        text_wrap(style->stream, line, 0, 0, *line == ' ' ? 0 : style->width);
+    }
     free(text);
 }
 
@@ -239,7 +245,7 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
 
 /* ---------------------------------------------------------------- tables by cells */
 
-enum { GAP = 2, SHRUNK_MIN = 8 };
+enum { GAP = 2, SHRUNK_MIN = 16 };
 
 struct table {
     const struct view_column *columns;
@@ -268,51 +274,73 @@ void table_cell(struct table *table, const char *text)
 
 /* ---------------------------------------------------------------- for a terminal */
 
-/* Widths of the columns, and of the whole table with its gaps. */
+/* Widths of the columns, 0 of those without a value, and of the whole table with its gaps. */
 static size_t measure(const struct table *table, size_t *widths)
 {
     size_t whole = 0;
-    for (size_t row = 0; row < table->cell_count; row += table->column_count)
-        for (size_t i = 0; i < table->column_count; i++) {
-            const size_t columns = text_columns(table->cells[row + i]);
+    for (size_t i = 0; i < table->column_count; i++) {
+        bool has_values = table->cell_count == table->column_count;
+        for (size_t cell = i; cell < table->cell_count; cell += table->column_count) {
+            const char *text = table->cells[cell];
+            const size_t columns = text_columns(text);
             widths[i] = columns > widths[i] ? columns : widths[i];
+            has_values |= cell != i && *text && strcmp(text, "-") != 0;
         }
-    for (size_t i = 0; i < table->column_count; i++)
-        whole += widths[i] + (i > 0 ? GAP : 0);
+        widths[i] = has_values ? widths[i] : 0;
+        whole += widths[i] + (i > 0 && widths[i] > 0 ? GAP : 0);
+    }
     return whole;
 }
 
-/* Takes from the columns that may shrink, the last one first, until the table fits. */
-static void shrink(const struct table *table, size_t *widths, size_t whole, unsigned width)
+/* Takes from the widest columns that may shrink until the table fits, unless it never would. */
+static void shrink(const struct table *table, size_t *widths, size_t whole, size_t width)
 {
-    for (size_t i = table->column_count; i-- > 0 && whole > width;) {
-        if (!(table->columns[i].flags & VIEW_SHRINKS) || widths[i] <= SHRUNK_MIN)
-            continue;
-        size_t spare = widths[i] - SHRUNK_MIN, excess = whole - width;
-        size_t taken = spare < excess ? spare : excess;
-        widths[i] -= taken;
-        whole -= taken;
+    size_t spare = 0;
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].flags & VIEW_SHRINKS && widths[i] > SHRUNK_MIN)
+            spare += widths[i] - SHRUNK_MIN;
+    for (size_t excess = whole > width ? whole - width : 0; excess > 0 && excess <= spare;
+         excess--) {
+        size_t widest = 0;
+        for (size_t i = 0; i < table->column_count; i++)
+            if (table->columns[i].flags & VIEW_SHRINKS &&
+                (!(table->columns[widest].flags & VIEW_SHRINKS) || widths[i] >= widths[widest]))
+                widest = i;
+        widths[widest]--;
     }
 }
 
-/* Cuts a text to so many characters, the last three of them dots. */
-static void cut(char *text, size_t columns)
+/* The byte behind the first characters of a text. */
+static char *behind(char *text, size_t characters)
 {
-    if (text_columns(text) <= columns)
-        return;
-    char *end = text;
-    for (size_t seen = 0; seen + 3 < columns; seen++)
+    for (; characters > 0; characters--)
         do
-            end++;
-        while (((unsigned char)*end & 0xc0) == 0x80);
-    memcpy(end, "...", 4);
+            text++;
+        while (((unsigned char)*text & 0xc0) == 0x80);
+    return text;
 }
 
-static void print_row(const struct table *table, size_t first, const size_t *widths, FILE *stream)
+/* Cuts a text to a number of characters, at least 3, with three dots in its middle: names often
+ * differ at their ends. */
+static void cut(char *text, size_t columns)
+{
+    const size_t before = text_columns(text), head = (columns - 3) / 2;
+    if (before <= columns)
+        return;
+    char *end = behind(text, before - (columns - 3 - head)), *dots = behind(text, head);
+    memcpy(dots, "...", 3);
+    memmove(dots + 3, end, strlen(end) + 1);
+}
+
+/* Prints the columns from first up to end, behind those that name the row. */
+static void print_row(const struct table *table, size_t row, const size_t *widths, size_t names,
+                      size_t first, size_t end, FILE *stream)
 {
     size_t pending = 0; /* blanks that only matter if something follows */
-    for (size_t i = 0; i < table->column_count; i++) {
-        char *cell = table->cells[first + i];
+    for (size_t i = 0; i < end; i++) {
+        if (widths[i] == 0 || (i >= names && i < first))
+            continue;
+        char *cell = table->cells[row + i];
         cut(cell, widths[i]);
         size_t padding = widths[i] - text_columns(cell);
         const bool is_right = table->columns[i].flags & VIEW_RIGHT;
@@ -327,14 +355,31 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
     putc('\n', stream);
 }
 
+/* Columns that do not fit beside the others follow below, behind the names of the rows again. */
 static void print_aligned(const struct table *table, const struct style *style)
 {
     size_t *widths = xcalloc(table->column_count, sizeof *widths);
     const size_t needed = measure(table, widths);
-    if (style->width > 0)
-        shrink(table, widths, needed, style->width);
-    for (size_t i = 0; i < table->cell_count; i += table->column_count)
-        print_row(table, i, widths, style->stream);
+    const size_t width = style->width > 0 ? style->width : SIZE_MAX;
+    size_t names = 1, named = widths[0];
+    shrink(table, widths, needed, width);
+    for (; names < table->column_count && table->columns[names].flags & VIEW_SHRINKS &&
+           2 * (named + GAP + widths[names]) <= width + GAP;
+         names++)
+        named += GAP + widths[names];
+    for (size_t first = 0, end; first < table->column_count; first = end) {
+        size_t used = first > 0 ? named : 0;
+        for (end = first; end < table->column_count; end++) {
+            const size_t more = widths[end] > 0 ? widths[end] + (end > 0 ? GAP : 0) : 0;
+            if (end > first && end > names && used + more > width)
+                break;
+            used += more;
+        }
+        if (first > 0)
+            putc('\n', style->stream);
+        for (size_t i = 0; i < table->cell_count; i += table->column_count)
+            print_row(table, i, widths, names, first, end, style->stream);
+    }
     free(widths);
 }
 

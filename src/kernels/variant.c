@@ -60,7 +60,7 @@ static const char *obstacle_of(const struct family *family, const struct variant
 {
     if (variant->style != STYLE_GENERAL &&
         variant->style != device->tuning.styles[family->preference])
-        return "the device's tuning asks for another style";
+        return "another style is tuned";
     if (is_fat(variant->style) && device->info.loop_limit > 0)
         return "loops end early on this device";
     if (variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)

@@ -119,10 +119,21 @@ def main():
     check(piped.returncode == 0 and ESCAPE not in piped.stdout and piped.stderr == b"",
           "without a terminal there is no progress", piped)
 
-    code, output = on_terminal(f"{healcl} devices")
-    table = output.split(b"\r\n\r\n")[0]  # notes behind it are as long as they are
-    check(code == 4 or all(len(line) <= 80 for line in table.split(b"\r\n")),
-          "tables fit the terminal", output)
+    for command in ("run -v --kernels transcripts/recognizer.json", "inspect --steps transcripts/ntt.json",
+                    "inspect --passes --ranks 2 transcripts/recognizer.json",
+                    "inspect --kernels transcripts/modular.json", "devices", "devices --measure", "ops",
+                    "diagnose tests/bad/differs_in_last_value.json", "check --quick --op abs",
+                    "bench --op abs --repeat 3", "tune --dry-run --op copy",
+                    "compare --no-measure --repeat 2 -d 0:0 -d reference transcripts/sums.json"
+                    " transcripts/encrypted_sentiment.json.gz"):
+        code, output = on_terminal(f"{healcl} {command}")
+        lines = [line.decode() for line in screen(output).split(b"\n")]
+        wide = [line for line in lines if len(line) > 80 and not line.startswith("  healcl ")]
+        check(code == 4 or not wide, f"{command} fits 80 columns", wide)
+        check(len(set(lines)) > 1, f"{command} prints something", output)
+    helps = subprocess.run(f"for c in '' run compare inspect devices check diagnose ops bench tune compile"
+                           f" pack; do {healcl} $c --help; done", shell=True, capture_output=True, text=True)
+    check(all(len(line) < 80 for line in helps.stdout.splitlines()), "help fits 79 columns", helps.stdout)
     return 1 if faults else 0
 
 

@@ -141,20 +141,20 @@ static void test_table_shrinks(void **state)
 {
     (void)state;
     struct capture capture;
-    for (unsigned width = 1; width <= 40; width += 13) {
+    for (unsigned width = 40; width <= 44; width += 4) {
         struct table *table = table_create(columns, 3);
         add_row(table, "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore", 12, "there and everywhere");
         table_print(table, &(struct style){.stream = capture_start(&capture), .width = width});
-        if (width == 40)
+        if (width == 44) /* the widest column is cut in its middle */
             capture_expect(&capture, "name                count  place\n"
-                                     "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore     12  there and "
-                                     "...\n");
-        else if (width == 27)
-            capture_expect(&capture, "name        count  place\n"
-                                     "t\xc3\xaate-\xc3\xa0-...     12  there...\n");
-        else
-            capture_expect(&capture, "name      count  place\n"
-                                     "t\xc3\xaate-...     12  there...\n");
+                                     "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore     12  "
+                                     "there a...rywhere\n");
+        else /* cut, they would still be too wide */
+            capture_expect(&capture,
+                           "name                count\n"
+                           "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore     12\n\n"
+                           "name                place\n"
+                           "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore  there and everywhere\n");
     }
 }
 
