@@ -100,7 +100,7 @@ static enum healcl_status list_devices(struct compare_command *self, const char 
     snprintf(seconds, sizeof seconds, "%" PRIu32, self->job.timeout);
     progress_say(&self->job.progress, "looking for %s", selector ? selector : "devices");
     TRY(run_child(self,
-                  WORDS(PROCESS_NAME, "devices", json_for_us, "--no-self-test", "--timeout",
+                  WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--no-self-test", "--timeout",
                         seconds, selector ? "-d" : NULL, selector),
                   self->job.timeout, &result, error));
     const bool is_usage = selector && result.code == EXIT_USAGE;
@@ -143,7 +143,7 @@ static enum healcl_status measure(struct compare_command *self, cJSON *device,
         return HEALCL_OK;
     struct process_result result;
     progress_say(&self->job.progress, "measuring %s", selector);
-    TRY(run_child(self, WORDS(PROCESS_NAME, "devices", json_for_us, "--measure", "-d", selector),
+    TRY(run_child(self, WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--measure", "-d", selector),
                   self->job.timeout < MEASURE_TIMEOUT ? self->job.timeout : MEASURE_TIMEOUT,
                   &result, error));
     compare_take_rates(device, result.text);
@@ -166,7 +166,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     char times[16], requests[16];
     snprintf(times, sizeof times, "%" PRIu32, repeat);
     snprintf(requests, sizeof requests, "%" PRIu32, repeat < STEADY_MAX ? repeat : STEADY_MAX);
-    add_words(&arguments, WORDS(PROCESS_NAME, "run"));
+    add_words(&arguments, WORDS("healcl", PROCESS_CHILD, "run"));
     if (strcmp(selector, COMPARE_REFERENCE) == 0)
         words_add(&arguments, "--reference");
     else

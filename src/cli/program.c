@@ -71,11 +71,8 @@ static void occupy_standard_streams(void)
             (void)!open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
 }
 
-/* The parent hears of the exit code where it gave that name: core/process.h. */
-static int run_command(const struct command *command, int argc, char **argv, const char *name)
+static int run_command(const struct command *command, int argc, char **argv)
 {
-    if (strcmp(name, PROCESS_NAME) == 0 && fcntl(PROCESS_VERDICT_FILE, F_SETFD, FD_CLOEXEC) == 0)
-        verdict_to(PROCESS_VERDICT_FILE);
     struct command_job *job = xcalloc(1, command->size);
     int code = take_arguments(command, argc, argv, job);
     if (code == GOES_ON && command->steps.prepare)
@@ -96,6 +93,12 @@ int program_run(const struct program *program, int argc, char **argv)
     occupy_standard_streams();
     signals_init();
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = xmalloc, .free_fn = free});
+    /* The parent wants to know the exit code: core/process.h. */
+    if (argc > 1 && strcmp(argv[1], PROCESS_CHILD) == 0 &&
+        fcntl(PROCESS_VERDICT_FILE, F_SETFD, FD_CLOEXEC) == 0) {
+        verdict_to(PROCESS_VERDICT_FILE);
+        argc--, argv++;
+    }
     if (argc < 2)
         return usage_error(NULL, "no command is given");
     const char *name = argv[1];
@@ -109,5 +112,5 @@ int program_run(const struct program *program, int argc, char **argv)
     const struct command *command = find_command(is_help ? argv[2] : name);
     if (!command)
         return EXIT_USAGE;
-    return is_help ? print_help(command) : run_command(command, argc - 1, argv + 1, argv[0]);
+    return is_help ? print_help(command) : run_command(command, argc - 1, argv + 1);
 }

@@ -15,8 +15,9 @@
 /* The file in which a child writes what its parent wants to read. */
 #define PROCESS_FILE "/dev/fd/3"
 
-/* The name of a child that says its exit code to PROCESS_VERDICT_FILE (core/verdict.h). */
-#define PROCESS_NAME "healcl-child"
+/* The first argument of a child that says its exit code to PROCESS_VERDICT_FILE (core/verdict.h).
+ * The name before it may get lost: an emulator may put a path in its place. */
+#define PROCESS_CHILD "as-child"
 
 enum { PROCESS_LINE_SIZE = 1024, PROCESS_VERDICT_FILE = 4 };
 
@@ -39,8 +40,8 @@ struct process_result {
 };
 
 /*
- * Runs this program with arguments (PROCESS_NAME is the first, NULL ends them) and waits until it
- * ends, seconds at the longest. It reads nothing, and its standard output is lost. With the
+ * Runs this program with arguments (its name and PROCESS_CHILD are first, NULL ends them) and waits
+ * until it ends, seconds at the longest. It reads nothing, and its standard output is lost. With the
  * child ends every process that it started; all of them end if this one does. How the child ended
  * is no error. Errors: HEALCL_DEVICE where it cannot be started, HEALCL_NO_MEMORY. Only the main
  * thread calls this, where SIGCHLD is not ignored. Release the result either way.
