@@ -7,7 +7,7 @@
 #
 # --root: where the root is, or is to be made; by default ~/.cache/healcl-cpus/aarch64/root. Remove it
 #   to have it made again.
-# --shell: builds, and opens a shell in the root instead; healcl is in build/aarch64 there too.
+# --shell: builds, and opens a shell in the root instead; healcl is in build/qemu-aarch64 there too.
 #
 # Runs the conformance set, if it is beside the clone, the bundled transcripts, 100 random programs and
 # `healcl check --quick`, with general kernels and with each way to multiply in vectors.
@@ -98,17 +98,17 @@ make_root() {
 # Compiled here for the root's libraries: in emulation it takes 12 minutes.
 build() {
     local libraries=$root/usr/lib/aarch64-linux-gnu
-    step "building build/aarch64"
-    rm -f build/aarch64/CMakeCache.txt # it keeps what it found in another root
+    step "building build/qemu-aarch64"
+    rm -f build/qemu-aarch64/CMakeCache.txt # it keeps what it found in another root
     {
         PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$libraries/pkgconfig:$root/usr/share/pkgconfig \
-            cmake -G Ninja -B build/aarch64 -D CMAKE_BUILD_TYPE=Release -D HEALCL_WERROR=ON \
+            cmake -G Ninja -B build/qemu-aarch64 -D CMAKE_BUILD_TYPE=Release -D HEALCL_WERROR=ON \
             -D CMAKE_SYSTEM_NAME=Linux -D CMAKE_SYSTEM_PROCESSOR=aarch64 -D CMAKE_SYSROOT="$root" \
             -D CMAKE_C_COMPILER=clang -D CMAKE_C_COMPILER_TARGET=aarch64-linux-gnu \
             -D CMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -D BUILD_TESTING=OFF \
             -D CMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER -D CMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
             -D CMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY
-        cmake --build build/aarch64 -j "$(jobs_count)" --target healcl
+        cmake --build build/qemu-aarch64 -j "$(jobs_count)" --target healcl
     } >"$folder/build.log" 2>&1 || { tail -n 50 "$folder/build.log"; die "it does not build"; }
 }
 
@@ -123,7 +123,7 @@ if [ -n "$shell" ]; then
     chroot "$root" /bin/bash || true
     exit 0
 fi
-printf '#!/bin/sh\nexec chroot "%s" "%s" "$@"\n' "$root" "$PWD/build/aarch64/healcl" >"$folder/program"
+printf '#!/bin/sh\nexec chroot "%s" "%s" "$@"\n' "$root" "$PWD/build/qemu-aarch64/healcl" >"$folder/program"
 chmod +x "$folder/program"
 export TMPDIR=/tmp
 step "AArch64"

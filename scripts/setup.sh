@@ -76,8 +76,10 @@ if [ "${1-}" = --all ]; then
     if apt-cache show chromium >/dev/null 2>&1; then
         install_missing chromium fonts-dejavu-core
     fi
-    # These compile kernels for GPUs that are not here (device_code.py, healcl compile --emit).
-    for package in clang-15 rocm-device-libs libclc-15 lld llvm-spirv-15; do
+    # These compile kernels for GPUs that are not here (device_code.py, healcl compile --emit), and
+    # healcl for AArch64.
+    for package in clang-15 rocm-device-libs libclc-15 lld llvm-spirv-15 gcc-aarch64-linux-gnu \
+        libc6-dev-arm64-cross; do
         if apt-cache show "$package" >/dev/null 2>&1; then
             install_missing "$package"
         fi

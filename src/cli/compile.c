@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
