@@ -3,11 +3,12 @@
 """Prints the table of devices that results/*.json make (docs/COMPARE.md), or puts it between the
 markers of a page.
 
-    device_table.py                prints it
-    device_table.py FILE           puts it into FILE
-    device_table.py --check FILE   exits with 1 where FILE has another one
+    device_table.py                   prints it
+    device_table.py FILE...           puts it into each FILE
+    device_table.py --check FILE...   exits with 1 where a FILE has another one
 
-FILE has a line "<!-- devices -->" and one "<!-- /devices -->".
+FILE has a line "<!-- devices -->" and one "<!-- /devices -->"; "<!-- devices: ran -->" asks for the
+devices of one level alone.
 """
 import argparse
 import json
@@ -16,7 +17,7 @@ import sys
 from pathlib import Path
 
 LEVELS = ["ran", "emulated", "compiled only"]
-MARKED = re.compile(r"(<!-- devices -->\n).*?(<!-- /devices -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- devices(?:: (.*?))? -->\n).*?(<!-- /devices -->)", re.DOTALL)
 
 
 def verified(part):
@@ -67,8 +68,10 @@ def grouped(rows):
     return [[", ".join(titles), *rest] for rest, titles in groups.items()]
 
 
-def table(folder):
+def table(level=None):
+    folder = Path(__file__).resolve().parents[1] / "results"
     devices = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    devices = [device for device in devices if level in (None, device["level"])]
     devices.sort(key=lambda device: (LEVELS.index(device["level"]), device["title"]))
     rows = grouped([cells(device) for device in devices])
     lines = [HEADINGS, *([plain(cell) for cell in row] for row in rows)]
@@ -79,21 +82,21 @@ def table(folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
     options = parser.parse_args()
-    made = table(Path(__file__).resolve().parents[1] / "results")
-    if not options.file:
-        sys.stdout.write(made)
-        return 0
-    text = options.file.read_text()
-    wanted, found = MARKED.subn(lambda mark: f"{mark[1]}\n{made}\n{mark[2]}", text)
-    if not found or options.check and wanted != text:
-        print(f"device_table.py: the table of {options.file} is not what results/ has: "
-              f"scripts/device_table.py {options.file}")
-        return 1
-    if not options.check:
-        options.file.write_text(wanted)
-    return 0
+    if not options.files:
+        sys.stdout.write(table())
+    stale = 0
+    for file in options.files:
+        text = file.read_text()
+        wanted, found = MARKED.subn(lambda mark: f"{mark[1]}\n{table(mark[2])}\n{mark[3]}", text)
+        if not found or options.check and wanted != text:
+            print(f"device_table.py: the table of {file} is not what results/ has: "
+                  f"scripts/device_table.py {file}")
+            stale = 1
+        elif wanted != text:
+            file.write_text(wanted)
+    return stale
 
 
 if __name__ == "__main__":
