@@ -6,6 +6,7 @@
 
 #include "cli/command_job.h"
 #include "cli/comparison.h"
+#include "kernels/variant.h"
 #include "tools/coverage.h"
 #include "tools/example.h"
 #include "tools/xmalloc.h"
@@ -26,8 +27,8 @@ struct check_command {
     struct examples calls;          /* of operations of manifests */
     struct example_check *examples; /* of those that are wanted */
     size_t example_count;
-    cJSON *failures; /* some of them, beyond the device or wrong */
-    cJSON *kernels;  /* of manifests, that had a part in wrong calls of the table */
+    cJSON *failures;         /* some of them, beyond the device or wrong */
+    struct kernel_uses uses; /* of kernels of manifests */
 };
 
 /* ---------------------------------------------------------------- totals */
@@ -50,7 +51,7 @@ static void add_counts(struct check_totals *totals, const struct check_counts *c
 static void add(struct check_totals *totals, const struct coverage_row *row)
 {
     const uint64_t calls = totals->cells;
-    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
+    for (int i = 0; i <= ARRANGEMENT_COUNT; i++)
         add_counts(totals, &row->cells[i]);
     totals->refused += row->refused;
     totals->failures += calls == totals->cells ? (uint64_t)row->failures : 0;
@@ -73,11 +74,35 @@ static const char *self_test_failure(const struct check_command *self)
     return self->self_test.status != HEALCL_OK ? self->self_test.message : NULL;
 }
 
+/* Why a kernel of a manifest for the device ran nothing; NULL where it did, or no call that was
+ * wanted could have had it run. */
+static const char *why_idle(const struct check_command *self, const struct kernel_use *use)
+{
+    if (use->steps > 0 || self->one_cell || !self->job.device ||
+        !vendor_is_for_device(use->kernel, &self->job.device->info))
+        return NULL;
+    for (size_t i = 0; !use->why_not && i < self->example_count; i++)
+        if (strcmp(self->examples[i].operation->name, use->of) == 0)
+            return self->examples[i].unchecked;
+    return use->why_not      ? use->why_not
+           : self->operation ? NULL
+                             : "no call that is checked is of its kind";
+}
+
+static uint64_t idle_kernels(const struct check_command *self)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < self->uses.count; i++)
+        count += why_idle(self, &self->uses.of[i]) != NULL;
+    return count;
+}
+
 /* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */
 static bool is_right(const struct check_command *self)
 {
     const struct check_totals totals = totals_of_all(self);
-    return totals.failures == 0 && !self_test_failure(self) && totals.cells + totals.refused > 0;
+    return totals.failures == 0 && !self_test_failure(self) && totals.cells + totals.refused > 0 &&
+           idle_kernels(self) == 0;
 }
 
 /* ---------------------------------------------------------------- JSON */
@@ -102,7 +127,7 @@ static void add_row(cJSON *object, const struct coverage_row *row)
     if (row->table)
         json_add_number(object, "by_manifests", (uint64_t)row->replaced);
     cJSON *layouts = json_add_object(object, "layouts");
-    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
+    for (int i = 0; i <= ARRANGEMENT_COUNT; i++)
         if (row->cells[i].calls > 0)
             add_members(json_add_object(layouts, arrangement_name((enum arrangement)i)),
                         &row->cells[i]);
@@ -139,8 +164,7 @@ static void add_failure(const struct check_command *self, const struct coverage_
     JSON_ADD(object, STRING("op", row->form->operation->name), STRING("form", row->form->name),
              STRING("dtypes", coverage_dtypes_text(row, dtypes)),
              STRING("dtype", dtype_name(row->dtypes.value)), NUMBER("n", (uint64_t)at->size.n),
-             NUMBER("k", (uint64_t)at->size.k),
-             STRING("layout", layout < ARRANGEMENT_COUNT ? arrangement_name(layout) : "any layout"),
+             NUMBER("k", (uint64_t)at->size.k), STRING("layout", arrangement_name(layout)),
              STRING("case", coverage_cell_text(at, cell)),
              FLAG("unsupported", why->status == HEALCL_REFUSED));
     if (kernel->name)
@@ -164,6 +188,27 @@ static void add_example(cJSON *object, const struct check_command *self,
     add_why(object, self, "--op ", check->operation->name, &check->why);
 }
 
+/* Kernels of manifests that the calls which were made could have had run. */
+static void add_uses(cJSON *list, const struct check_command *self)
+{
+    for (size_t i = 0; i < self->uses.count; i++) {
+        const struct kernel_use *use = &self->uses.of[i];
+        const char *idle = why_idle(self, use);
+        if (self->operation && use->steps == 0 && !use->why_not && !idle)
+            continue;
+        cJSON *object = json_add_object(list, NULL);
+        JSON_ADD(object, STRING("name", use->kernel->kernel),
+                 STRING("manifest", use->kernel->manifest), STRING("of", use->of),
+                 NUMBER("steps", use->steps), NUMBER("failed", use->wrong),
+                 FLAG("idle", idle != NULL));
+        if (use->steps == 0)
+            json_add_string(object, "why_not",
+                            idle           ? idle
+                            : use->why_not ? use->why_not
+                                           : VENDOR_OF_OTHERS);
+    }
+}
+
 static cJSON *report(void *context)
 {
     struct check_command *self = context;
@@ -179,7 +224,7 @@ static cJSON *report(void *context)
     JSON_ADD(document, FLAG("verified", is_right(self)), NUMBER("calls", totals.cells),
              NUMBER("passed", totals.passed), NUMBER("failed", totals.failures),
              NUMBER("unsupported", totals.unsupported), NUMBER("refused", totals.refused),
-             NUMBER("unchecked", unchecked));
+             NUMBER("unchecked", unchecked), NUMBER("idle_kernels", idle_kernels(self)));
     cJSON *rows = json_add_array(document, "rows");
     for (size_t i = 0; i < self->row_count; i++)
         add_row(json_add_object(rows, NULL), &self->rows[i]);
@@ -187,25 +232,12 @@ static cJSON *report(void *context)
     for (size_t i = 0; i < self->example_count; i++)
         add_example(json_add_object(examples, NULL), self, &self->examples[i]);
     if (has_manifests)
-        cJSON_AddItemToObject(document, "kernels", cJSON_Duplicate(self->kernels, true));
+        add_uses(json_add_array(document, "kernels"), self);
     cJSON_AddItemToObject(document, "failures", cJSON_Duplicate(self->failures, true));
     return document;
 }
 
 /* ---------------------------------------------------------------- checking */
-
-static void count_kernel(const struct check_command *self, const struct manifest_kernel *kernel)
-{
-    cJSON *object;
-    cJSON_ArrayForEach(object, self->kernels)
-    {
-        if (json_is(object, "name", kernel->name) && json_is(object, "manifest", kernel->file))
-            break;
-    }
-    if (!object)
-        add_kernel(object = json_add_object(self->kernels, NULL), kernel);
-    json_increase(object, "failed", 1);
-}
 
 static void on_failure(void *context, const struct coverage_row *row,
                        const struct coverage_cell *cell, const struct manifest_kernel *kernel,
@@ -213,7 +245,7 @@ static void on_failure(void *context, const struct coverage_row *row,
 {
     struct check_command *self = context;
     if (why->status != HEALCL_REFUSED && kernel->name)
-        count_kernel(self, kernel);
+        kernel_uses_find(&self->uses, kernel->name)->wrong++;
     if (cJSON_GetArraySize(self->failures) <
         (why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT))
         add_failure(self, row, cell, kernel, why);
@@ -234,6 +266,7 @@ static void choose_rows(struct check_command *self)
     for (size_t i = 0; i < all; i++)
         if (is_wanted(self, &self->rows[i])) {
             self->rows[self->row_count] = self->rows[i];
+            self->rows[self->row_count].uses = &self->uses;
             self->rows[self->row_count++].table = operations_of_limits(&self->job.limits);
         }
 }
@@ -349,6 +382,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
     if (self->results)
         TRY(compare_make_results(self->results, error));
     TRY(examples_read(&self->calls, job->limits.operations, error));
+    self->calls.uses = &self->uses;
     progress_say(&job->progress, "opening the device");
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
@@ -368,18 +402,22 @@ static void print_examples(const cJSON *document, const struct style *style)
         {"kernel", "{kernel.passed}/{kernel.calls:#?}", VIEW_RIGHT},
         {"body", "{body.passed}/{body.calls:#?}", VIEW_RIGHT},
         {"", "[not checked: {not_checked}]", VIEW_SHRINKS}};
-    const cJSON *examples = json_at(document, "examples"), *row;
-    uint64_t replaced = 0;
+    static const struct view_column kernel_columns[] = {
+        {"kernel of a manifest", "{name}, of {manifest}", 0},
+        {"of", "{of}", 0},
+        {"steps", "{steps}", VIEW_RIGHT},
+        {"wrong calls", "{failed}", VIEW_RIGHT}};
     if (json_number_at(document, "examples") > 0) {
         fputs("\noperations of manifests, right of the calls derived from examples/\n",
               style->stream);
-        VIEW_TABLE(style, examples, columns);
+        VIEW_TABLE(style, json_at(document, "examples"), columns);
     }
-    cJSON_ArrayForEach(row, json_at(document, "rows")) replaced +=
-        json_number_at(row, "by_manifests");
-    if (examples && json_number_at(document, "rows") > 0)
-        fprintf(style->stream, "\nkernels of manifests ran in %" PRIu64 " calls of the table\n",
-                replaced);
+    if (json_number_at(document, "kernels") > 0) {
+        putc('\n', style->stream);
+        VIEW_TABLE(style, json_at(document, "kernels"), kernel_columns);
+        view_each(style, json_at(document, "kernels"),
+                  "{name}, of {manifest}, ran nothing: {why_not}");
+    }
 }
 
 static bool have_same(const cJSON *a, const cJSON *b, const char *key)
@@ -408,8 +446,9 @@ static bool is_repeated(const cJSON *failures, const cJSON *failure)
 #define ASIDE                                                             \
     "[; {unsupported:#?} are beyond this device]"                         \
     "[; {refused:#?} combinations of dtypes are refused as they must be]" \
-    "[; {unchecked:#?} operation{unchecked:s} not checked]"
-#define FAILURE "{form}, {dtypes}, n {n}, k {k}, {layout}: {message}" WITH_KERNEL
+    "[; {unchecked:#?} operation{unchecked:s} not checked]"               \
+    "[; {idle_kernels:#?} kernel{idle_kernels:s} of manifests ran nothing]"
+#define FAILURE "{form}, {dtypes}[, n {n}, k {k:#?}], {layout}: {message}" WITH_KERNEL
 
 static void print_report(const cJSON *document, const struct style *style)
 {
@@ -431,12 +470,12 @@ static void print_report(const cJSON *document, const struct style *style)
         if (!is_repeated(failures, object))
             view_text(style, object, FAILURE "\n  {repeat}");
     }
-    view_each(style, json_at(document, "kernels"),
-              "{name}, of {manifest}: {failed} wrong calls of the table");
     view_text(style, document,
               json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls" ASIDE
               : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
                   ? "nothing is checked" ASIDE
+              : json_number_at(document, "idle_kernels") > 0
+                  ? "FAILED: the {passed} calls that were made are right" ASIDE
               : json_number_at(document, "unsupported") > 0
                   ? "the other {passed} calls are right" ASIDE
                   : "all {passed} calls are right" ASIDE);
@@ -478,7 +517,7 @@ static void put_failures(struct junit *junit, const cJSON *document, const cJSON
     cJSON_ArrayForEach(failure, json_at(document, "failures"))
     {
         if (have_same(failure, row, "form") && have_same(failure, row, "dtypes"))
-            put_text(junit, failure, "n {n}, k {k}, {layout}: {message}\n  {repeat}");
+            put_text(junit, failure, "[n {n}, k {k:#?}, ]{layout}: {message}\n  {repeat}");
     }
 }
 
@@ -542,6 +581,15 @@ static void print_junit(void *self, const cJSON *document, FILE *stream)
         put_failures(&junit, document, row);
     }
     cJSON_ArrayForEach(example, json_at(document, "examples")) put_example(&junit, example);
+    cJSON_ArrayForEach(row, json_at(document, "kernels"))
+    {
+        name = view_fill(row, "{name}, of {manifest}");
+        junit_suite(&junit, "kernels of manifests");
+        junit_case(&junit, name, 0);
+        free(name);
+        if (cJSON_IsTrue(json_at(row, "idle")))
+            junit_outcome(&junit, JUNIT_FAILURE, "ran nothing", json_text(row, "why_not"));
+    }
     junit_print(&junit, stream);
 }
 
@@ -616,7 +664,7 @@ static int prepare(const struct command *command, void *context)
         return usage_error(command, "--results keeps checks of all operations, and one is named");
     coverage_sizes_init(&self->sizes, self->quick);
     self->failures = cJSON_CreateArray();
-    self->kernels = cJSON_CreateArray();
+    kernel_uses_init(&self->uses, operations_of_limits(&self->job.limits));
     choose_rows(self);
     choose_examples(self);
     if (self->row_count + self->example_count > 0)
@@ -636,7 +684,7 @@ static void release(void *context)
     healcl_error_clear(&self->self_test);
     examples_release(&self->calls);
     cJSON_Delete(self->failures);
-    cJSON_Delete(self->kernels);
+    kernel_uses_release(&self->uses);
     free(self->rows);
     free(self->examples);
 }

@@ -12,6 +12,7 @@
 #include "run/run.h"
 #include "run/transcript.h"
 #include "tools/xmalloc.h"
+#include "vendor/vendor.h"
 
 enum { RANKS_MAX = 1000000 };
 
@@ -169,25 +170,39 @@ static void add_variant(cJSON *list, const struct plan *plan, const struct healc
     }
 }
 
-/* Kernels of manifests that run steps of a kind. */
+/* The row of a kernel of manifests for a kind of step, a new one where there is none. */
+static cJSON *vendor_row(cJSON *list, enum step_kind kind, const char *name)
+{
+    cJSON *object;
+    cJSON_ArrayForEach(object, list)
+    {
+        if (json_is(object, "family", "vendor") && json_is(object, "kernel", name) &&
+            json_is(object, "step", step_traits[kind].name))
+            return object;
+    }
+    return add_kernel(list, kind, "vendor", name, "vendor");
+}
+
+/* Counts the steps of a kind that kernels of manifests run, and those that they do not, by reason.
+ */
 static void add_vendors(cJSON *list, const struct plan *plan, const struct healcl_device *device,
                         enum step_kind kind)
 {
-    cJSON *counts = cJSON_CreateArray(), *count;
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        const char *name = step->kind == kind && !step_is_left_out(step, device)
-                               ? vendor_kernel_for(plan, step, device).name
-                               : NULL;
-        if (name)
-            json_increase(json_row(counts, "name", name), "steps", 1);
+        struct healcl_error why = {.status = HEALCL_OK};
+        const struct vendor_kernel *kernel = NULL;
+        if (step->kind != kind || (kind != STEP_VENDOR && step_is_left_out(step, device)))
+            continue;
+        for (uint32_t j = 0; (kernel = vendor_kernel_at(plan, step, device, j, &why)); j++) {
+            const bool runs = why.status == HEALCL_OK;
+            cJSON *row = vendor_row(
+                list, kind, runs ? vendor_kernel_for(plan, step, device).name : kernel->names[0]);
+            cJSON *reasons = cJSON_GetObjectItemCaseSensitive(row, "why_not");
+            json_increase(runs ? row : json_row(reasons, "reason", why.message), "steps", 1);
+            healcl_error_clear(&why);
+        }
     }
-    cJSON_ArrayForEach(count, counts)
-    {
-        cJSON *object = add_kernel(list, kind, "vendor", json_text(count, "name"), "vendor");
-        json_increase(object, "steps", json_number_at(count, "steps"));
-    }
-    cJSON_Delete(counts);
 }
 
 static void add_kernels(cJSON *document, const struct plan *plan,

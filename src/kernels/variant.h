@@ -158,6 +158,9 @@ bool step_is_left_out(const struct step *step, const struct healcl_device *devic
 
 struct vendor_kernel;
 
+/* Why a kernel that is for another device runs no step. */
+#define VENDOR_OF_OTHERS "it is for other devices"
+
 /* Whether a kernel of a manifest is for a device, or its platform. */
 bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct device_info *info);
 
@@ -165,7 +168,14 @@ bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct devic
 struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
                                          const struct healcl_device *device);
 
-/* Enqueues such a kernel, if there is one, of a built-in kind of step. */
+/* Kernel i of manifests that a step may have, in their order; NULL behind the last one. why: the
+ * reason why it does not run the step, with a status other than HEALCL_OK. */
+const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const struct step *step,
+                                             const struct healcl_device *device, uint32_t i,
+                                             struct healcl_error *why);
+
+/* Enqueues such a kernel, if there is one, of a built-in kind of step. Errors also: HEALCL_REFUSED
+ * where an expression of a manifest has no value for it. */
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
                                       bool *launched, struct healcl_error *error);
 

@@ -50,8 +50,7 @@ static const struct vendor_replacement *replacement_at(const struct plan *plan,
                                                        const struct step *step, uint32_t i)
 {
     const struct vendor_operations *all = vendor_of_table(plan->table);
-    const struct vendor_replacement *at =
-        all && !is_of_passes(step) ? all->replacements[step->kind] : NULL;
+    const struct vendor_replacement *at = all ? all->replacements[step->kind] : NULL;
     for (; at && i > 0; i--)
         at = at->next;
     return at;
@@ -68,77 +67,101 @@ static const struct vendor_kernel *kernel_at(const struct plan *plan, const stru
     return replacement ? replacement->kernel : NULL;
 }
 
-/* NULL where the kernel is not for the device, or an alternative of it not for the step. The launch
- * may be in made. */
+/* NULL where the kernel is not for the device, or an alternative of it not for the step: why has
+ * the reason then, and is HEALCL_REFUSED where an expression fails. The launch may be in made. */
 static const struct vendor_launch *launch_of(const struct plan *plan, const struct step *step,
-                                             const struct healcl_device *device, uint32_t i,
-                                             uint32_t alternative, struct vendor_launch *made)
-{
-    const struct vendor_kernel *kernel = kernel_at(plan, step, i);
-    const struct vendor_launch *launch = made;
-    if (!kernel || alternative >= kernel->alternative_count ||
-        !vendor_is_for_device(kernel, &device->info))
-        return NULL;
-    if (plan) {
-        struct expression_values values;
-        set_values(step, &values);
-        vendor_set_alternative(kernel, alternative, &values);
-        if (vendor_launch_make(kernel, &values, made, NULL) != HEALCL_OK)
-            return NULL;
-    } else {
-        launch = alternative == 0 ? &step->vendor->launches[i]
-                                  : vendor_launch_tuned(step->vendor, i, alternative);
-    }
-    return launch->possible ? launch : NULL;
-}
-
-static bool pick(const struct plan *plan, const struct step *step,
-                 const struct healcl_device *device, uint32_t choice, struct vendor_launch *made,
-                 struct pick *picked)
+                                             const struct healcl_device *device, uint32_t choice,
+                                             struct vendor_launch *made, struct healcl_error *why)
 {
     const uint32_t i = choice / VENDOR_ALTERNATIVES_MAX;
     const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
     const struct vendor_kernel *kernel = kernel_at(plan, step, i);
+    const struct vendor_launch *launch = made;
+    const char *obstacle = NULL;
+    if (!kernel || alternative >= kernel->alternative_count)
+        return NULL;
+    if (!vendor_is_for_device(kernel, &device->info))
+        obstacle = VENDOR_OF_OTHERS;
+    else if (plan && is_of_passes(step))
+        obstacle = "a pass has changed the step";
+    if (!obstacle && plan) {
+        struct expression_values values;
+        set_values(step, &values);
+        vendor_set_alternative(kernel, alternative, &values);
+        if (vendor_launch_make(kernel, &values, made, why) != HEALCL_OK) {
+            error_prefix(why, "%s: kernel '%s': ", kernel->manifest, kernel->kernel);
+            return NULL;
+        }
+    } else if (!obstacle) {
+        launch = alternative == 0 ? &step->vendor->launches[i]
+                                  : vendor_launch_tuned(step->vendor, i, alternative);
+    }
+    if (!obstacle && launch->possible)
+        return launch;
+    if (obstacle)
+        (void)ERROR(why, HEALCL_DEVICE, "%s", obstacle);
+    else
+        (void)ERROR(why, HEALCL_DEVICE, "'%s' does not hold", expression_text(kernel->when));
+    return NULL;
+}
+
+static bool pick(const struct plan *plan, const struct step *step,
+                 const struct healcl_device *device, uint32_t choice, struct vendor_launch *made,
+                 struct pick *picked, struct healcl_error *why)
+{
+    const struct vendor_kernel *kernel = kernel_at(plan, step, choice / VENDOR_ALTERNATIVES_MAX);
     if (!kernel || device_has_failed(device, kernel))
         return false;
-    *picked = (struct pick){.kernel = kernel, .choice = choice};
-    picked->launch = launch_of(plan, step, device, i, alternative, made);
-    if (picked->launch)
-        picked->name = kernel->names[alternative];
-    return picked->launch != NULL;
+    picked->launch = launch_of(plan, step, device, choice, made, why);
+    if (!picked->launch)
+        return false;
+    picked->kernel = kernel;
+    picked->choice = choice;
+    picked->name = kernel->names[choice % VENDOR_ALTERNATIVES_MAX];
+    return true;
 }
 
 /* The one that was chosen for the device, or else the first one, that can run a step; its kernel is
- * NULL where there is none. */
+ * NULL where there is none. An expression that fails refuses the step: refused is HEALCL_REFUSED
+ * then. */
 static struct pick pick_for(const struct plan *plan, const struct step *step,
-                            const struct healcl_device *device, struct vendor_launch *made)
+                            const struct healcl_device *device, struct vendor_launch *made,
+                            struct healcl_error *refused)
 {
-    struct pick picked;
+    struct pick picked = {.kernel = NULL};
+    struct healcl_error why = {.status = HEALCL_OK};
     if (plan ? !replacement_at(plan, step, 0)
              : device_is_forced_off(device, step->vendor->operation->name))
-        return (struct pick){.kernel = NULL};
+        return picked;
     const uint64_t identity = plan
                                   ? vendor_of_table(plan->table)->replacement_identities[step->kind]
                                   : step->vendor->operation->identity;
     const uint32_t choice = kernel_choices_find(&device->programs->choices, identity);
-    if (choice > 0 && pick(plan, step, device, choice, made, &picked)) {
+    if (choice > 0 && pick(plan, step, device, choice, made, &picked, NULL)) {
         picked.is_tuned = true;
         return picked;
     }
-    for (uint32_t i = 0; kernel_at(plan, step, i); i++)
-        if (pick(plan, step, device, vendor_choice(i, 0), made, &picked))
-            return picked;
-    return (struct pick){.kernel = NULL};
+    for (uint32_t i = 0; kernel_at(plan, step, i); i++) {
+        if (pick(plan, step, device, vendor_choice(i, 0), made, &picked, &why))
+            break;
+        if (why.status == HEALCL_REFUSED) {
+            error_move(refused, &why);
+            break;
+        }
+        healcl_error_clear(&why);
+    }
+    healcl_error_clear(&why);
+    return picked;
 }
 
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device)
 {
-    return pick_for(NULL, step, device, NULL).kernel != NULL;
+    return pick_for(NULL, step, device, NULL, NULL).kernel != NULL;
 }
 
 bool vendor_runs_again(const struct step *step, const struct healcl_device *device)
 {
-    const struct pick picked = pick_for(NULL, step, device, NULL);
+    const struct pick picked = pick_for(NULL, step, device, NULL, NULL);
     return picked.kernel && *step->vendor->ran == picked.choice + 1;
 }
 
@@ -243,7 +266,9 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
             job_add_long(&job, launch->arguments[i].value);
             continue;
         }
-        TRY(launcher_buffer(self, step_operand(step, number)->storage, &buffer, error));
+        const struct storage *storage = step_operand(step, number)->storage;
+        TRY(launcher_buffer(self, storage, &buffer, error));
+        job.launch.arguments[i].size = dtype_size(storage->dtype);
         if (number == VENDOR_OUT)
             job_add_written(&job, buffer);
         else
@@ -260,7 +285,7 @@ static enum healcl_status launch_operation(struct launcher *self, const struct v
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct pick picked = pick_for(NULL, step, self->device, NULL);
+    const struct pick picked = pick_for(NULL, step, self->device, NULL, NULL);
     if (!picked.kernel)
         REFUSE_FOR(error, OPERATION, "it has no kernel for %s, and no body",
                    self->device->info.name);
@@ -296,7 +321,7 @@ struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct s
                                          const struct healcl_device *device)
 {
     struct vendor_launch made;
-    const struct pick picked = pick_for(plan_of_kind(plan, step), step, device, &made);
+    const struct pick picked = pick_for(plan_of_kind(plan, step), step, device, &made, NULL);
     return manifest_kernel_of(step, &picked);
 }
 
@@ -305,7 +330,7 @@ enum healcl_status vendor_note_failed(const struct plan *plan, const struct step
 {
     struct vendor_launch made;
     return device_note_failed(
-        device, pick_for(plan_of_kind(plan, step), step, device, &made).kernel, error);
+        device, pick_for(plan_of_kind(plan, step), step, device, &made, NULL).kernel, error);
 }
 
 bool vendor_has_failed(const struct plan *plan, const struct step *step,
@@ -318,7 +343,7 @@ bool vendor_has_failed(const struct plan *plan, const struct step *step,
     plan = plan_of_kind(plan, step);
     for (uint32_t i = 0; (kernel = kernel_at(plan, step, i)); i++)
         if (device_has_failed(device, kernel) &&
-            (!plan || launch_of(plan, step, device, i, 0, &made)))
+            (!plan || launch_of(plan, step, device, vendor_choice(i, 0), &made, NULL)))
             return true;
     return false;
 }
@@ -327,7 +352,30 @@ enum healcl_status launch_replacement(struct launcher *self, const struct step *
                                       bool *launched, struct healcl_error *error)
 {
     struct vendor_launch made;
-    const struct pick picked = pick_for(self->plan, step, self->device, &made);
+    struct healcl_error refused = {.status = HEALCL_OK};
+    const struct pick picked = pick_for(self->plan, step, self->device, &made, &refused);
     *launched = picked.kernel != NULL;
-    return *launched ? launch_picked(self, step, &picked, error) : HEALCL_OK;
+    if (*launched)
+        return launch_picked(self, step, &picked, error);
+    const enum healcl_status status = refused.status;
+    self->device->programs->manifest_is_wrong |= status != HEALCL_OK;
+    if (status != HEALCL_OK)
+        error_move(error, &refused);
+    return status;
+}
+
+const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const struct step *step,
+                                             const struct healcl_device *device, uint32_t i,
+                                             struct healcl_error *why)
+{
+    struct vendor_launch made;
+    plan = plan_of_kind(plan, step);
+    const struct vendor_kernel *kernel = kernel_at(plan, step, i);
+    if (!kernel || pick_for(plan, step, device, &made, NULL).kernel == kernel ||
+        !launch_of(plan, step, device, vendor_choice(i, 0), &made, why))
+        return kernel;
+    (void)ERROR(why, HEALCL_DEVICE, "%s",
+                device_has_failed(device, kernel) ? "it could not be built"
+                                                  : "another kernel of manifests runs the step");
+    return kernel;
 }

@@ -85,7 +85,8 @@ bool coverage_cell_parse(const char *text, struct coverage_cell *cell)
     int length = 0;
     if (sscanf(text, "%9" SCNu32 ":%9" SCNd64 "x%9" SCNd64 ":%*[a-z-]:%9" SCNu64 "%n", &cell->row,
                &cell->size.n, &cell->size.k, &cell->variant, &length) != 4 ||
-        text[length] != 0 || cell->size.n < 1 || cell->size.k < 1 || cell->size.k > COPRIME_MAX)
+        text[length] != 0 || cell->size.n < 1 || cell->size.k < ANY_SHAPE ||
+        cell->size.k > COPRIME_MAX)
         return false;
     for (int i = 0; i <= ARRANGEMENT_COUNT; i++) {
         cell->arrangement = (enum arrangement)i;
@@ -126,14 +127,29 @@ static bool find_variant(const struct check *check, const struct coverage_cell *
         struct random random = {COVERAGE_SEED + *variant};
         problem_make(problem, row->form, &dtypes, cell->size.n, cell->size.k, *variant, &random);
         problem->table = row->table;
+        problem->uses = row->uses;
         if (arrangement_applies(problem, cell->arrangement))
             return true;
     }
     return false;
 }
 
-/* Random arrangements that kernels of manifests get behind each one, in cells of few elements. */
-enum { RANDOM_CALLS = 3, RANDOM_ELEMENTS = 600 };
+/* Random arrangements that kernels of manifests get behind each one, in cells of few elements; and
+ * calls of any shape, so many of all that are tried. */
+enum {
+    RANDOM_CALLS = 3,
+    RANDOM_ELEMENTS = 600,
+    ANY_CALLS = 12,
+    ANY_TRIED = 600,
+    ANY_ELEMENTS = 60
+};
+
+/* Whether a call of any shape is one that a kernel of manifests needs. */
+static bool wants_any(const struct check *check, const struct manifest_kernel *kernel)
+{
+    struct kernel_use *use = kernel->name ? kernel_uses_find(check->row->uses, kernel->name) : NULL;
+    return use && use->any++ < ANY_CALLS;
+}
 
 /* One arrangement of a size. False where a manifest's kernel was wrong: where it writes without
  * room around its tensors, memory of others is at risk. */
@@ -147,6 +163,7 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
     struct manifest_kernel kernel;
     uint64_t variant;
     bool is_safe = true;
+    const bool is_any = cell->size.k == ANY_SHAPE && check->row->uses;
     if (!find_variant(check, cell, &problem, &variant))
         return true;
     struct random random = {~(COVERAGE_SEED + variant)};
@@ -159,6 +176,8 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
             placement_guard(&placement, arrangement);
         else if (call > 0)
             break;
+        if (is_any && !wants_any(check, &kernel))
+            break;
         counts->calls++;
         check->row->replaced += kernel.name != NULL;
         if (problem_check(check->device, &problem, &placement, &data, &random, &error) == HEALCL_OK)
@@ -168,7 +187,7 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
         counts->unsupported += error.status == HEALCL_REFUSED;
         is_safe = !kernel.name || error.status == HEALCL_OK || error.status == HEALCL_REFUSED;
         healcl_error_clear(&error);
-        if (!kernel.name || !is_safe || cell->size.n * cell->size.k > RANDOM_ELEMENTS)
+        if (!kernel.name || !is_safe || is_any || cell->size.n * cell->size.k > RANDOM_ELEMENTS)
             break;
     }
     problem_data_release(&data);
@@ -180,7 +199,9 @@ static void check_size(const struct check *check, const struct coverage_cell *ce
 {
     struct coverage_cell cell = *cells;
     bool is_safe = true;
-    for (int i = 0; i < ARRANGEMENT_COUNT && is_safe; i++) {
+    if (cell.size.k == ANY_SHAPE)
+        (void)check_arrangement(check, &cell);
+    for (int i = 0; i < ARRANGEMENT_COUNT && is_safe && cell.size.k != ANY_SHAPE; i++) {
         cell.arrangement = (enum arrangement)i;
         if (cells->arrangement == ARRANGEMENT_COUNT || cells->arrangement == cell.arrangement)
             is_safe = check_arrangement(check, &cell);
@@ -221,5 +242,13 @@ void coverage_check(struct healcl_device *device, const struct coverage_sizes *s
                                           row->number + i};
         check_size(&check, one ? one : &all);
     }
+    for (size_t i = 0; row->uses && i < row->uses->count; i++)
+        row->uses->of[i].any = 0;
+    bool is_safe = is_accepted && !one && row->uses && row->uses->count > 0;
+    for (uint32_t i = 0; i < ANY_TRIED && is_safe; i++)
+        is_safe = check_arrangement(&check, &(struct coverage_cell){row->number,
+                                                                    {ANY_ELEMENTS, ANY_SHAPE},
+                                                                    ARRANGEMENT_RANDOM,
+                                                                    row->number + i});
     row->nanoseconds = monotonic_nanoseconds() - begin;
 }

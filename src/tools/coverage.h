@@ -31,9 +31,10 @@ struct coverage_row {
     uint32_t number; /* in the list of all rows; what is random depends on it */
     const struct form *form;
     struct problem_dtypes dtypes;
-    const struct operation_table *table;          /* whose kernels serve its calls too; or NULL */
-    bool refused;                                 /* so it should be, and is */
-    struct check_counts cells[ARRANGEMENT_COUNT]; /* those that applied */
+    const struct operation_table *table; /* whose kernels serve its calls too; or NULL */
+    struct kernel_uses *uses;            /* of these; or NULL */
+    bool refused;                        /* so it should be, and is */
+    struct check_counts cells[ARRANGEMENT_COUNT + 1]; /* those that applied, and random ones */
     int failures; /* cells that were not right, and dtypes that were not refused */
     uint64_t nanoseconds;
     int replaced; /* cells that a kernel of the table's manifests had a part in */
@@ -59,7 +60,7 @@ struct coverage_cell {
 /* The name of a cell on the command line: "37:512x3:strided:42". */
 enum { COVERAGE_CELL_SIZE = 96 };
 const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVERAGE_CELL_SIZE]);
-/* Returns false for what names no cell: k is at most COPRIME_MAX. */
+/* Returns false for what names no cell: k is at most COPRIME_MAX, or ANY_SHAPE. */
 bool coverage_cell_parse(const char *text, struct coverage_cell *cell);
 
 /* Gets every cell that was not right: why->status is HEALCL_DIFFERENT where it differs,

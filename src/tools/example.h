@@ -41,6 +41,7 @@ struct examples {
     struct arena *arena;
     struct operation_table *tables[EXAMPLE_SIDES]; /* with kernels, and with bodies alone */
     struct example *first;
+    struct kernel_uses *uses; /* counted where calls are checked; or NULL */
 };
 
 /* Reads the examples of all folders, and has the reference run them. manifests may be NULL: there

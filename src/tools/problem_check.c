@@ -147,6 +147,64 @@ static void describe_element(const struct problem *problem, const struct placeme
                 storage);
 }
 
+/* ---------------------------------------------------------------- kernels of manifests */
+
+static void add_use(struct kernel_uses *uses, const struct vendor_kernel *kernel, const char *of)
+{
+    uses->of = xrealloc(uses->of, uses->count + 1, sizeof *uses->of);
+    uses->of[uses->count++] = (struct kernel_use){.kernel = kernel, .of = of};
+}
+
+void kernel_uses_init(struct kernel_uses *uses, const struct operation_table *table)
+{
+    const struct vendor_operations *all = table ? vendor_of_table(table) : NULL;
+    *uses = (struct kernel_uses){.count = 0};
+    for (size_t i = OPERATION_COUNT; all && i < operation_count(table); i++) {
+        const struct vendor_operation *operation = operation_at(table, i)->context;
+        for (uint32_t j = 0; j < operation->kernel_count; j++)
+            add_use(uses, operation->kernels[j], operation->name);
+    }
+    for (int kind = 0; all && kind < STEP_KINDS; kind++)
+        for (const struct vendor_replacement *at = all->replacements[kind]; at; at = at->next)
+            add_use(uses, at->kernel, step_traits[kind].id);
+}
+
+void kernel_uses_release(struct kernel_uses *uses)
+{
+    for (size_t i = 0; i < uses->count; i++)
+        free(uses->of[i].why_not);
+    free(uses->of);
+}
+
+struct kernel_use *kernel_uses_find(const struct kernel_uses *uses, const char *name)
+{
+    for (size_t i = 0; i < uses->count; i++)
+        for (uint32_t j = 0; j < uses->of[i].kernel->alternative_count; j++)
+            if (uses->of[i].kernel->names[j] == name)
+                return &uses->of[i];
+    return NULL;
+}
+
+/* Counts the steps that kernels run, or notes why they do not. */
+static void count_uses(const struct kernel_uses *uses, const struct plan *plan,
+                       const struct healcl_device *device, bool has_run)
+{
+    struct healcl_error why = {.status = HEALCL_OK};
+    const struct vendor_kernel *kernel;
+    for (size_t i = 0; i < plan->step_count; i++)
+        for (uint32_t j = 0; (kernel = vendor_kernel_at(plan, &plan->steps[i], device, j, &why));
+             j++) {
+            struct kernel_use *use = kernel_uses_find(uses, kernel->names[0]);
+            if (why.status == HEALCL_OK) {
+                use->steps += has_run;
+            } else if (!use->why_not || why.status == HEALCL_REFUSED) {
+                free(use->why_not);
+                use->why_not = xstrdup(why.message);
+            }
+            healcl_error_clear(&why);
+        }
+}
+
 /* ---------------------------------------------------------------- both sides */
 
 /* The manifest's kernel that runs a step of a plan, the first one. */
@@ -224,6 +282,8 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
         status = run(&attempt, NULL, &attempt.expected, error);
     if (status == HEALCL_OK && device)
         status = run(&attempt, device, &attempt.actual, error);
+    if (status == HEALCL_OK && device && problem->uses)
+        count_uses(problem->uses, attempt.planned.plan, device, true);
     if (status == HEALCL_OK && device)
         status = compare(&attempt, device, error);
     results_release(&attempt.expected);
@@ -244,6 +304,8 @@ enum healcl_status problem_kernel(const struct healcl_device *device, const stru
     const enum healcl_status status = plan_problem(&planned, problem, placement, NULL);
     if (status == HEALCL_OK)
         *kernel = first_kernel(planned.plan, device);
+    if (status == HEALCL_OK && problem->uses)
+        count_uses(problem->uses, planned.plan, device, false);
     planned_release(&planned);
     return status;
 }

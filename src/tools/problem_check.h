@@ -9,6 +9,7 @@
 #include "opencl/device.h"
 #include "plan/plan.h"
 #include "tools/placement.h"
+#include "vendor/vendor.h"
 
 /* The elements of a problem's tensors in C order; NULL for one that is not present. */
 struct problem_data {
@@ -26,9 +27,9 @@ struct check_counts {
 };
 
 /* Runs the problem, placed; device: NULL: on the reference alone. random: for elements around its
- * tensors. Errors: HEALCL_DIFFERENT, with the place, and in the detail the problem, or with the
- * reason why a valid call is refused; HEALCL_REFUSED for what is beyond the device; else why the
- * device failed. */
+ * tensors. Counts steps in problem->uses. Errors: HEALCL_DIFFERENT, with the place, and in the
+ * detail the problem, or with the reason why a valid call is refused; HEALCL_REFUSED for what is
+ * beyond the device; else why the device failed. */
 enum healcl_status problem_check(struct healcl_device *device, const struct problem *problem,
                                  const struct placement *placement, const struct problem_data *data,
                                  struct random *random, struct healcl_error *error);
@@ -37,8 +38,27 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
  * HEALCL_DIFFERENT, for calls and data are valid. */
 enum healcl_status problem_refused(struct healcl_error *error);
 
+/* Kernels of manifests, and what they did in calls. */
+struct kernel_uses {
+    struct kernel_use {
+        const struct vendor_kernel *kernel;
+        const char *of;        /* its operation, or the kind of step that it replaces */
+        uint64_t steps, wrong; /* those that it ran, and calls that were wrong with it */
+        uint32_t any;          /* calls of any shape in the row in hand */
+        char *why_not;         /* of a step that it did not run, or refused; NULL: there was none */
+    } * of;
+    size_t count;
+};
+
+/* All kernels of a table's manifests; table may be NULL. */
+void kernel_uses_init(struct kernel_uses *uses, const struct operation_table *table);
+void kernel_uses_release(struct kernel_uses *uses);
+
+/* The kernel that a name, as a plan's steps report it, is an alternative of. */
+struct kernel_use *kernel_uses_find(const struct kernel_uses *uses, const char *name);
+
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
- * there is none. Errors: as of plans. */
+ * there is none. Notes in problem->uses why others do not. Errors: as of plans. */
 enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,
                                   const struct placement *placement,
                                   struct manifest_kernel *kernel);

@@ -384,6 +384,7 @@ static void make_calls(const struct calls *calls, enum example_side side, const 
     struct random random = {EXAMPLE_SEED + variant};
     const struct check_counts *counts = &calls->check->of[side];
     problem.table = calls->examples->tables[side];
+    problem.uses = calls->examples->uses;
     for (int i = 0; i < most && counts->passed + counts->unsupported == counts->calls; i++) {
         const enum arrangement arrangement =
             i < ARRANGEMENT_RANDOM ? (enum arrangement)i : ARRANGEMENT_RANDOM;

@@ -149,17 +149,21 @@ def checks(folder):
     folder.take(*all_of_them, calls=["both", "body_only", "kernel_only", "elsewhere", "first_row"])
     # General kernels of the whole table need few programs, which the tests of the table compile
     # too.
-    told = folder.run("check", "--quick", **({} if IS_ALL else {"HEALCL_VARIANT": "general"}))
+    told = folder.run("check", "--quick", code=1,
+                      **({} if IS_ALL else {"HEALCL_VARIANT": "general"}))
     for line in (r"both +(\d+)/\1 +(\d+)/\2", r"body_only +- +(\d+)/\1",
                  "kernel_only +- +-  not checked: no body to compare with",
                  "none +- +-  not checked: no call of it in examples/",
                  r"elsewhere +- +(\d+)/\1", r"first_row +(\d+)/\1 +(\d+)/\2",
-                 "kernels of manifests ran in 0 calls of the table"):
+                 "scale, of m.json, ran nothing: no body to compare with",
+                 "scale, of m.json, ran nothing: no call of it in examples/",
+                 "scale, of m.json, ran nothing: it is for other devices"):
         assert re.search(f"\n{line}\n", told), (line, told)
-    assert "; 2 operations not checked\n" in told and "calls are right" in told, told
+    assert ("; 2 operations not checked; 2 kernels of manifests ran nothing\n" in told
+            and "\nFAILED: the " in told), told
     # Unchecked operations are never right.
     for name in "none", "kernel_only":
-        assert "\nnothing is checked; 1 operation not checked\n" in folder.run(
+        assert "\nnothing is checked; 1 operation not checked; 1 kernel" in folder.run(
             "check", "--op", name, code=1)
         made = folder.json("check", "--op", "_" + name, code=1)
         assert not made["verified"] and not made["examples"][0]["checked"], made
@@ -245,12 +249,40 @@ def replacements(folder):
     assert sum(kernel["failed"] for kernel in made["kernels"]) == made["failed"] > 1, made["kernels"]
     assert {kernel["name"] for kernel in made["kernels"]} <= {f"vendors_mod_{rank}" for rank in RANKS}
     assert all(one["kernel"]["manifest"] == "m.json" for one in made["failures"]), made["failures"]
-    assert f", of m.json: {made['kernels'][0]['failed']} wrong calls of the table\n" in told, told
     assert "the device's result is wrong" in folder.run(
         "bench", "--op", "mod", "--n", "64", "--batch", "1", "--values", "any", "--repeat", "1",
         code=1)
     folder.write("mod.cl", MOD)
     folder.run("check", "--case", case)
+
+
+def idle_kernels(folder):
+    """A kernel that ran nothing fails the check, and an expression that fails refuses the call."""
+    one = REPLACEMENTS[1]
+    folder.write("fill.transcript", "[" + ",".join([
+        call("empty", [[4, 3], ("int64",)], "out"), call("set_const_val", ["out", 7], "out"),
+        call("empty", [[4, 3], ("int64",)], "p"), call("set_const_val", ["p", 5], "p"),
+        call("mod", ["out", "p", "out"], "out")]) + "]")
+    file = os.path.join(folder.path, "fill.transcript")
+    check = ("check", "--quick", "--op", "mod")
+    for change, why, code in (
+            ({"when": "shape(out, 9) == 2"}, "'shape(out, 9) == 2': axis 9 is outside of rank 2", 3),
+            ({"global": "size(out) / 0"}, "the global size 'size(out) / 0': 12 is divided by 0", 3),
+            ({"local": 100000}, "12 work-items are not whole work-groups of 100000", 3),
+            ({"global": "-64"}, "-64 work-items are not whole work-groups of 1", 3),
+            ({"when": "size(out) < 0"}, "'size(out) < 0' does not hold", 0),
+            ({"device": "no such device"}, "it is for other devices", None)):
+        folder.write("m.json", json.dumps({"healcl": 1, "replacements": [{**one, **change}]}))
+        told = folder.run(*check, code=1 if code is not None else 0)
+        line, = [line for line in told.splitlines() if line.startswith("vendors_mod_2, of m.json, ran ")]
+        assert re.split(r"\d+", why)[-1] in line or "rank" in why, (line, why)
+        listed = folder.json("inspect", "--kernels", file)["kernels"]
+        row, = [row for row in listed if row["kernel"] == "vendors_mod_2"]
+        assert row["steps"] == 0 and row["why_not"][0]["reason"].endswith(why), row
+        told = folder.run("run", "--no-fallback", file, code=code or 0)
+        assert (why in told) == (code == 3), told
+    folder.take(replacements=[{**one, "when": "size(out) < 0"}])
+    assert '<failure type="ran nothing"' in folder.run(*check, "--junit", "-", code=1)
 
 
 def diagnoses(folder):
@@ -322,8 +354,10 @@ def main():
         checks(folder)
         wrong_kernels(folder)
         replacements(folder)
+        idle_kernels(folder)
         diagnoses(folder)
         benchmarks(folder)
 
 
-main()
+if __name__ == "__main__":
+    main()
