@@ -43,7 +43,7 @@ static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint i
 
 /* ---------------------------------------------------------------- what a manifest gives */
 
-/* Bytes of a type that is known and an integer; 1 of one that is known and none, for nothing that a
+/* Bytes of a type that is known and an integer; 3 of one that is known and none, for nothing that a
  * manifest gives has that; 0 of any other. Drivers may write "unsigned int", "unsignedint", "uint".
  */
 static size_t integer_bytes(const char *type)
@@ -53,7 +53,7 @@ static size_t integer_bytes(const char *type)
         const char *name;
         size_t bytes;
     } types[] = {{"char", 1},     {"short", 2}, {"int", 4},  {"long", 8},
-                 {"long int", 8}, {"float", 1}, {"half", 1}, {"double", 1}};
+                 {"long int", 8}, {"float", 3}, {"half", 3}, {"double", 3}};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strncmp(type, prefixes[i], strlen(prefixes[i])) == 0)
             type += strlen(prefixes[i]);
@@ -63,10 +63,19 @@ static size_t integer_bytes(const char *type)
     return 0;
 }
 
-static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type)
+/* Elements may be of the tensor's size, signed or not, or vectors of such ones. A type that is not
+ * known may be anything. */
+static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type, size_t bytes)
 {
+    char element[WORD_SIZE];
+    snprintf(element, sizeof element, "%s", type);
+    size_t length = strcspn(element, "*");
+    while (length > 0 && strchr(" 0123456789", element[length - 1]))
+        length--;
+    element[length] = 0;
+    const size_t known = integer_bytes(element);
     return (address == CL_KERNEL_ARG_ADDRESS_GLOBAL || address == CL_KERNEL_ARG_ADDRESS_CONSTANT) &&
-           strncmp(type, "image", 5) != 0;
+           strncmp(type, "image", 5) != 0 && (known == 0 || known == bytes);
 }
 
 static bool takes_long(cl_kernel_arg_address_qualifier address, const char *type)
@@ -78,11 +87,14 @@ static bool takes_long(cl_kernel_arg_address_qualifier address, const char *type
 
 enum { GIVEN_SIZE = 160 };
 
-/* "the memory of 'a'", "a long, 'size(a)'" */
+/* "the memory of 'a', int64", "a long, 'size(a)'" */
 static const char *given_text(const struct launch_argument *argument, char text[GIVEN_SIZE])
 {
-    snprintf(text, GIVEN_SIZE, "%s '%.120s'", argument->buffer ? "the memory of" : "a long,",
-             argument->name ? argument->name : "");
+    const char *name = argument->name ? argument->name : "";
+    if (argument->buffer)
+        snprintf(text, GIVEN_SIZE, "the memory of '%.100s', int%zu", name, 8 * argument->size);
+    else
+        snprintf(text, GIVEN_SIZE, "a long, '%.120s'", name);
     return text;
 }
 
@@ -107,7 +119,7 @@ static enum healcl_status check_argument(struct healcl_device *device, cl_kernel
     if (!*told)
         return HEALCL_OK;
     ask_word(device, id, i, CL_KERNEL_ARG_TYPE_NAME, type);
-    if (argument->buffer ? takes_memory(code, type) : takes_long(code, type))
+    if (argument->buffer ? takes_memory(code, type, argument->size) : takes_long(code, type))
         return HEALCL_OK;
     ask_word(device, id, i, CL_KERNEL_ARG_NAME, name);
     FAIL(error, wrong(device),
@@ -118,13 +130,13 @@ static enum healcl_status check_argument(struct healcl_device *device, cl_kernel
 
 uint64_t kernel_arguments_hash(const struct launch *launch)
 {
-    bool is_memory[LAUNCH_ARGUMENTS_MAX];
+    unsigned char memory_of[LAUNCH_ARGUMENTS_MAX]; /* bytes of elements; of a long 0 */
     if (!launch->source)
         return 0;
     for (uint32_t i = 0; i < launch->argument_count; i++)
-        is_memory[i] = launch->arguments[i].buffer != NULL;
+        memory_of[i] = launch->arguments[i].buffer ? (unsigned char)launch->arguments[i].size : 0;
     return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
-                                XXH3_64bits(is_memory, launch->argument_count * sizeof *is_memory));
+                                XXH3_64bits(memory_of, launch->argument_count));
 }
 
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,

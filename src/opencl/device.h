@@ -412,10 +412,10 @@ enum { LAUNCH_ARGUMENTS_MAX = 32 };
 struct launch_argument {
     const struct buffer *buffer; /* or NULL */
     const void *value;           /* of size bytes, by value */
-    size_t size;
-    bool read_only;   /* a buffer that the kernel does not write */
-    const char *name; /* of a manifest's: the tensor, or the expression; else NULL */
-    uint64_t serial;  /* of a recorded launch: of the memory that is set */
+    size_t size;                 /* of a manifest's buffer: of an element */
+    bool read_only;              /* a buffer that the kernel does not write */
+    const char *name;            /* of a manifest's: the tensor, or the expression; else NULL */
+    uint64_t serial;             /* of a recorded launch: of the memory that is set */
 };
 
 /* Enqueues a copy of bytes from one buffer to another. It counts as a launch without a kernel, so

@@ -233,8 +233,9 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
 
 /* ---------------------------------------------------------------- arguments.c */
 
-/* Tells kernels of manifests apart by their names and by which arguments are memory, so that a
- * binary counts for those that were checked when its source was built; 0 for other kernels. */
+/* Tells kernels of manifests apart by their names and by which arguments are memory of what, so
+ * that a binary counts for those that were checked when its source was built; 0 for other kernels.
+ */
 uint64_t kernel_arguments_hash(const struct launch *launch);
 
 /* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object
