@@ -16,7 +16,8 @@
  * A plan_change, with a struct healcl_split. Parts of an axis differ by at most one index.
  * Exchanges end segments: what follows is a segment more, of the same name. Errors: HEALCL_USAGE
  * for an input, axis or rank that is none, and more ranks than the axis has indices; HEALCL_REFUSED
- * where an operation mixes the axis or takes a part of it, with entry and operation.
+ * where an operation mixes the axis or takes a part of it, with entry and operation, and where
+ * views leave fewer parts than ranks.
  */
 enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error);
 

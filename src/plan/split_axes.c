@@ -10,6 +10,11 @@ enum { ROUNDS_MOST = 64 };
 
 enum { STAYS_WHOLE = -1 }; /* as the unit of a storage that could be cut */
 
+/* `each` indices of an axis that go together as one, and how many such there are. */
+struct indices {
+    int64_t each, count;
+};
+
 static bool is_cut(const struct split_axes *axes, const struct tensor *tensor)
 {
     return tensor && axes->units[tensor->storage->id] > 0;
@@ -38,26 +43,39 @@ static int64_t reach_below(const struct layout *view, uint32_t longest, int64_t 
     return reach;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
 /* Finds the axis along which indices run. False where the view has not all of them, or not in their
- * order, or some together. */
+ * order, or some together. *other: indices that it would have so, where a reshape joins `each` of
+ * them, or slices are runs of `count`; count: 0 where there are none. */
 static bool find_view_cut(const struct layout *view, int64_t unit, int64_t count,
-                          struct view_cut *cut)
+                          struct view_cut *cut, struct indices *other)
 {
     const int64_t period = unit * count;
     const int longest = longest_axis(view, period);
-    if (longest == NO_AXIS)
+    *other = (struct indices){.count = 0};
+    if (longest == NO_AXIS || reach_below(view, (uint32_t)longest, period) >= view->stride[longest])
         return false;
-    const int64_t stride = view->stride[longest];
+    const int64_t stride = view->stride[longest], span = stride * view->shape[longest];
+    const int64_t start = view->offset % period / stride * stride;
+    const bool is_whole = start == 0 && span % period == 0;
     *cut = (struct view_cut){(uint32_t)longest, unit / stride};
-    return unit % stride == 0 && view->offset % period < stride &&
-           stride * view->shape[longest] % period == 0 &&
-           reach_below(view, (uint32_t)longest, period) < stride;
+    if (stride > unit && is_whole && stride % unit == 0 && count % (stride / unit) == 0)
+        *other = (struct indices){stride / unit, count / (stride / unit)};
+    else if (unit % stride == 0 && !is_whole && start % unit == 0 && span % unit == 0)
+        *other = (struct indices){1, common_divisor(count, common_divisor(start, span) / unit)};
+    return unit % stride == 0 && is_whole;
 }
 
 struct view_cut split_axes_view(const struct split_axes *axes, const struct tensor *tensor)
 {
     struct view_cut cut = {0};
-    (void)find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &cut);
+    struct indices other;
+    (void)find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &cut,
+                        &other);
     return cut;
 }
 
@@ -67,6 +85,7 @@ struct view_cut split_axes_view(const struct split_axes *axes, const struct tens
 struct fault {
     const char *text; /* NULL: nothing is */
     int operand;
+    struct indices other; /* by which it could; count: 0 or 1 where there are none */
 };
 
 static struct fault fault_of(const char *text, int operand)
@@ -81,10 +100,12 @@ static struct fault find_letter(const struct split_axes *axes, const struct step
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(step, i);
         struct view_cut view = {0};
+        struct indices other;
         if (!is_cut(axes, tensor))
             continue;
-        if (!find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view))
-            return fault_of("takes a part of the axis that is split", i);
+        if (!find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view,
+                           &other))
+            return (struct fault){"takes a part of the axis that is split", i, other};
         if (step->kind == STEP_VENDOR || names->names[i][view.axis] == '*')
             return fault_of("mixes the axis that is split", i);
         if (cut->letter == 0)
@@ -151,12 +172,13 @@ static int64_t unit_for(const struct split_axes *axes, const struct tensor *tens
                         int64_t each)
 {
     struct view_cut cut = {0};
+    struct indices other;
     const struct layout *layout = &tensor->layout;
     int64_t unit, period;
     if (axis == NO_AXIS || __builtin_mul_overflow(layout->stride[axis], each, &unit) || unit == 0 ||
         __builtin_mul_overflow(unit, axes->count, &period) ||
         tensor->storage->elements % period != 0 ||
-        !find_view_cut(layout, unit, axes->count, &cut) || (int)cut.axis != axis)
+        !find_view_cut(layout, unit, axes->count, &cut, &other) || (int)cut.axis != axis)
         return STAYS_WHOLE;
     return unit;
 }
@@ -186,8 +208,10 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
     return fault;
 }
 
-/* Follows the axis through all steps, until no storage more is cut. */
-static enum healcl_status follow(struct split_axes *axes, struct healcl_error *error)
+/* Follows the axis through all steps, until no storage more is cut, or until a step needs other
+ * indices. */
+static enum healcl_status follow(struct split_axes *axes, struct indices *other,
+                                 struct healcl_error *error)
 {
     const struct plan *plan = axes->plan;
     bool changed = true;
@@ -200,6 +224,9 @@ static enum healcl_status follow(struct split_axes *axes, struct healcl_error *e
             struct fault fault = find_step_cut(axes, &plan->steps[i], &cut);
             if (!fault.text)
                 fault = cut_operands(axes, &plan->steps[i], &cut, &changed);
+            *other = fault.other;
+            if (fault.text && other->count > 1)
+                return HEALCL_OK;
             if (fault.text)
                 return refuse(&plan->steps[i], &fault, error);
         }
@@ -239,7 +266,9 @@ static bool can_cut_output(const struct split_axes *axes, const struct step *ste
 {
     struct step_axes names;
     struct view_cut view;
-    if (step->kind == STEP_VENDOR || !find_view_cut(&step->out->layout, unit, axes->count, &view))
+    struct indices other;
+    if (step->kind == STEP_VENDOR ||
+        !find_view_cut(&step->out->layout, unit, axes->count, &view, &other))
         return false;
     step_axes(step, &names);
     const struct step_cut cut = {names.names[STEP_OUT][view.axis], view.each, false};
@@ -282,16 +311,28 @@ static enum healcl_status find(struct split_axes *axes, int64_t *wanted, const s
 {
     const struct origin *origin = step_origin(upload, NO_INPUT);
     const struct layout *input = &upload->out->layout;
-    axes->count = input->shape[split->axis];
-    if (axes->count < (int64_t)split->ranks)
+    const int64_t size = input->shape[split->axis];
+    if (size < (int64_t)split->ranks)
         FAIL(error, HEALCL_USAGE,
              "entry %zu (%s): axis %" PRIu32 " has size %" PRId64 ", too little for %" PRIu32
              " ranks",
-             origin->entry, origin->name, split->axis, axes->count, split->ranks);
-    axes->units[upload->out->storage->id] = input->stride[split->axis];
-    TRY(follow(axes, error));
-    for (int round = 0; round < ROUNDS_MOST && cut_back(axes, wanted); round++)
-        TRY(follow(axes, error));
+             origin->entry, origin->name, split->axis, size, split->ranks);
+    int64_t each = 1;
+    for (struct indices other = {1, size}; other.count > 1;) { /* there are fewer each time */
+        axes->count = other.count;
+        each *= other.each;
+        if (axes->count < (int64_t)split->ranks)
+            REFUSE(error,
+                   "entry %zu (%s): axis %" PRIu32 " can be split into %" PRId64
+                   " parts, too few for %" PRIu32 " ranks",
+                   origin->entry, origin->name, split->axis, axes->count, split->ranks);
+        memset(axes->units, 0, axes->plan->storage_count * sizeof *axes->units);
+        axes->units[upload->out->storage->id] = input->stride[split->axis] * each;
+        TRY(follow(axes, &other, error));
+        for (int round = 0; other.count <= 1 && round < ROUNDS_MOST && cut_back(axes, wanted);
+             round++)
+            TRY(follow(axes, &other, error));
+    }
     return HEALCL_OK;
 }
 
