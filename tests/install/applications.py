@@ -76,8 +76,10 @@ def within(cmake, generator, cc, place):
     build = place / "within"
     has_make = shutil.which("make")
     call(cmake, "-G", "Unix Makefiles" if has_make else generator, "-S", SOURCE, "-B", build,
+         "-DCMAKE_UNITY_BUILD=ON",  # as some packagers set for all that they build
          f"-DCMAKE_C_COMPILER={cc}", f"-DSOURCE={ROOT}",
          "-DCMAKE_C_COMPILE_OBJECT=<CMAKE_C_COMPILER> -x c -c /dev/null -o <OBJECT>")
+    assert not list(build.rglob("healcl_*/Unity"))
     values = {name: value_of(build, f"HEALCL_{name}") for name in ("WERROR", "PROGRAM", "INSTALL")}
     assert set(values.values()) == {"OFF"}, values
     targets = call(cmake, "--build", build, "--target", "help")
