@@ -1,5 +1,6 @@
 /* healcl compare. OpenCL is not touched here: all that is known of devices comes from child
  * processes, so that a driver can do no harm. */
+#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "cli/command_job.h"
 #include "cli/comparison.h"
+#include "tools/xmalloc.h"
 
 enum {
     REPEAT_MAX = 250000, /* whose times a comparison can read */
@@ -210,6 +212,49 @@ static enum healcl_status run_one(struct compare_command *self, cJSON *run,
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- first results */
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    (void)remove(path);
+    return 0;
+}
+
+/* Times a first result without what this machine has kept: folders that are empty at first hold
+ * healcl's caches, which have the choices of tune, and drivers'. */
+static enum healcl_status run_cold(struct compare_command *self, cJSON *run,
+                                   struct healcl_error *error)
+{
+    static const char *const variables[] = {
+        "HEALCL_CACHE_DIR", "XDG_CACHE_HOME",  "POCL_CACHE_DIR",     "MESA_SHADER_CACHE_DIR",
+        "NEO_CACHE_DIR",    "CUDA_CACHE_PATH", "AMD_COMGR_CACHE_DIR"};
+    enum { FOLDERS = sizeof variables / sizeof *variables, OPEN_FOLDERS = 16 };
+    const char *selector = selector_of(self, run);
+    char folder[] = "/tmp/healcl-cold-XXXXXX", *before[FOLDERS];
+    struct process_result result;
+    if (self->no_measure || !compare_is_right(run) || strcmp(selector, COMPARE_REFERENCE) == 0 ||
+        !mkdtemp(folder))
+        return HEALCL_OK;
+    for (size_t i = 0; i < FOLDERS; i++) {
+        char *path = xasprintf("%s/%s", folder, variables[i]);
+        before[i] = getenv(variables[i]) ? xstrdup(getenv(variables[i])) : NULL;
+        (void)setenv(variables[i], path, 1);
+        free(path);
+    }
+    const enum healcl_status status =
+        run_file(self, selector, json_number_at(run, "transcript_at"), 1, NULL, &result, error);
+    for (size_t i = 0; i < FOLDERS; i++) {
+        (void)(before[i] ? setenv(variables[i], before[i], 1) : unsetenv(variables[i]));
+        free(before[i]);
+    }
+    (void)nftw(folder, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+    TRY(status);
+    compare_take_cold(run, result.text);
+    process_result_release(&result);
+    return HEALCL_OK;
+}
+
 /* Asks the host reference, where results differ and it is not among the devices. */
 static enum healcl_status judge(struct compare_command *self, size_t transcript,
                                 struct healcl_error *error)
@@ -234,6 +279,7 @@ static enum healcl_status make_runs(struct compare_command *self, struct healcl_
     cJSON *run = self->comparison.runs->child;
     for (size_t i = 0; i < self->run_count; i++, run = run->next) {
         TRY(run_one(self, run, error));
+        TRY(run_cold(self, run, error));
         self->made++;
     }
     run = self->comparison.runs->child;

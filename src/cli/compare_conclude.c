@@ -79,6 +79,12 @@ bool compare_spreads(const cJSON *run, const struct compare_figure *figure)
     return spread_of(run, figure) > COMPARE_SPREAD_MAX;
 }
 
+bool compare_is_noisy(const cJSON *run, const struct compare_figure *figure)
+{
+    return compare_spreads(run, figure) &&
+           compare_number(run, figure->median) >= COMPARE_LEAST_NANOSECONDS;
+}
+
 /* Puts how much longer runs take whose operations are timed. */
 static void put_overhead(cJSON *run, size_t samples)
 {
@@ -101,7 +107,7 @@ void compare_add_figures(cJSON *run)
         const size_t count =
             put_figure(run, figure->samples, figure->median, figure->low, figure->high);
         computed = i == COMPARE_COMPUTE ? count : computed;
-        noisy |= compare_spreads(run, figure);
+        noisy |= compare_is_noisy(run, figure);
     }
     (void)put_figure(run, "split.transfer_ns", "transfer_ns", NULL, NULL);
     (void)put_figure(run, "split.decode_ns", "decode_ns", NULL, NULL);

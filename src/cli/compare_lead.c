@@ -108,30 +108,58 @@ char *compare_outcome_text(const struct comparison *comparison, const cJSON *run
 
 /* ---------------------------------------------------------------- who is right */
 
-/* Whether a result was verified here and now, or is wrong by a device's fault. */
-static bool any_verified(const struct comparison *comparison)
+/* What a device did, here and now, without transcripts that are at fault themselves. */
+struct tally {
+    size_t right, compared, failed, runs; /* results of its runs; runs without a verdict, of all */
+};
+
+static struct tally tally_of(const struct comparison *comparison, size_t device)
 {
+    struct tally tally = {0, 0, 0, 0};
     const cJSON *run;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        if (compare_is_own(comparison, run) &&
-            (json_is(run, "outcome", "verified") ||
-             (json_is(run, "outcome", "different") && json_is(run, "fault", "device"))))
-            return true;
+        if (json_number_at(run, "device_at") != device || json_is(run, "fault", "transcript"))
+            continue;
+        const size_t compared = json_number_at(run, "results.compared"),
+                     different = json_number_at(run, "results.different");
+        tally.runs++;
+        tally.failed += json_is(run, "fault", "device") && !json_is(run, "outcome", "different");
+        tally.compared += compared;
+        tally.right += different < compared ? compared - different : 0;
     }
-    return false;
+    return tally;
 }
 
-static void put_devices_at_fault(const struct comparison *comparison, FILE *stream)
+/* How many results each device got right, in one sentence where all are alike. */
+static void put_right(const struct comparison *comparison, FILE *stream)
 {
-    size_t right = 0, count = compare_own_devices(comparison);
-    for (size_t i = 0; i < count; i++)
-        right += !compare_is_at_fault(comparison, i);
-    if (right == count && !any_verified(comparison))
+    const size_t count = compare_own_devices(comparison);
+    const struct tally first = tally_of(comparison, 0);
+    bool alike = count > 1 && first.failed == 0, any = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct tally tally = tally_of(comparison, i);
+        alike &=
+            tally.right == first.right && tally.compared == first.compared && tally.failed == 0;
+        any |= tally.compared > 0 || tally.failed > 0;
+    }
+    if (!any)
         fputs("Nothing was verified.", stream);
-    else
-        fprintf(stream, "%zu of %zu device%s right in every result that was verified.", right,
-                count, count == 1 ? " is" : "s are");
+    else if (alike)
+        fprintf(stream, "Each of %zu devices got %zu of %zu results right.", count, first.right,
+                first.compared);
+    for (size_t i = 0; any && !alike && i < count; i++) {
+        const struct tally tally = tally_of(comparison, i);
+        if (tally.compared == 0 && tally.failed == 0)
+            continue;
+        const cJSON *device = compare_device(comparison, i);
+        fprintf(stream, "%s%s%s got %zu of %zu results right", i > 0 ? " " : "",
+                json_is(device, "index", COMPARE_REFERENCE) ? "The " : "",
+                json_text(device, "label"), tally.right, tally.compared);
+        if (tally.failed > 0)
+            fprintf(stream, " and failed in %zu of %zu runs", tally.failed, tally.runs);
+        putc('.', stream);
+    }
 }
 
 /* ---------------------------------------------------------------- transcripts */
@@ -171,24 +199,27 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t f
 {
     struct compare_mean mean;
     const cJSON *against = compare_device(comparison, other);
-    const size_t counting = comparison->counting,
-                 all = json_number_at(comparison->top, "transcripts");
+    const size_t counting = comparison->counting;
     if (!compare_mean_against(comparison, &compare_figures[figure], best, other, &mean))
         return;
     const bool alike = mean.of.low <= 1 && mean.of.high >= 1; /* the interval has 1 in it */
-    fprintf(stream, " In %s %s is faster on %zu of %zu transcript%s than %s%s",
-            figure == COMPARE_COMPUTE ? "compute" : "a steady request",
-            json_text(compare_device(comparison, best), "label"), mean.faster, counting,
-            counting == 1 ? "" : "s", json_is(against, "index", COMPARE_REFERENCE) ? "the " : "",
-            json_text(against, "label"));
-    if (mean.slower > 0)
+    const bool is_slower = mean.faster == 0 && mean.slower > 0;
+    const char *name = json_text(compare_device(comparison, best), "label"),
+               *article = json_is(against, "index", COMPARE_REFERENCE) ? "the " : "",
+               *of = figure == COMPARE_COMPUTE ? "compute" : "a steady request";
+    if (alike)
+        fprintf(stream, " In %s the difference of %s and %s%s is within noise:", of, name, article,
+                json_text(against, "label"));
+    else
+        fprintf(stream, " In %s %s is %s than %s%s on %zu of %zu transcript%s", of, name,
+                is_slower ? "slower" : "faster", article, json_text(against, "label"),
+                is_slower ? mean.slower : mean.faster, counting, counting == 1 ? "" : "s");
+    if (mean.slower > 0 && !is_slower && !alike)
         fprintf(stream, ", slower on %zu", mean.slower);
-    fprintf(stream, ", and %s%s times as fast%s (%s to %s)",
-            alike ? "there is no difference: " : "", TEXT_FACTOR(mean.of.factor),
-            counting > 1 ? " on average" : "",
+    fprintf(stream, "%s %s times as fast%s (%s to %s).", alike ? "" : ", and",
+            TEXT_FACTOR(mean.of.factor), counting > 1 ? " on average" : "",
             TEXT_FACTOR(alike || counting == 1 ? mean.of.low : mean.least),
             TEXT_FACTOR(alike || counting == 1 ? mean.of.high : mean.most));
-    fputs(counting < all ? ", without those too small or not run by all." : ".", stream);
 }
 
 /* The fastest device here, not at fault and not the reference, but for one; or no device. */
@@ -241,24 +272,13 @@ static void put_fastest(const struct comparison *comparison, FILE *stream, size_
 
 /* ---------------------------------------------------------------- what is not known */
 
-/* Whether a time spreads that says anything. */
-static bool is_noisy(const struct comparison *comparison, const cJSON *run)
-{
-    bool noisy = false;
-    for (size_t i = 0; i < COMPARE_FIGURES; i++)
-        noisy |= compare_spreads(run, &compare_figures[i]) &&
-                 compare_number(run, compare_figures[i].median) >= COMPARE_LEAST_NANOSECONDS;
-    return noisy && compare_is_own(comparison, run) &&
-           !is_meant(comparison, json_number_at(run, "transcript_at"), NULL);
-}
-
 static void put_noise(const struct comparison *comparison, FILE *stream)
 {
     const cJSON *run;
     size_t count = 0;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        count += is_noisy(comparison, run);
+        count += compare_is_own(comparison, run) && *json_text(run, "warning");
     }
     if (count > 0)
         fprintf(stream, " Warning: the times of %zu run%s spread by more than %d %%.", count,
@@ -278,7 +298,7 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
     }
     if (planned > 0)
         fprintf(stream, "Interrupted: %zu of %.0f runs were made. ", made, planned);
-    put_devices_at_fault(comparison, stream);
+    put_right(comparison, stream);
     put_transcripts(comparison, stream, "refused", "is refused", "are refused");
     put_transcripts(comparison, stream, "different",
                     "expects other values than the host reference computes",
@@ -287,6 +307,9 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
                     "are too small to tell devices apart");
     put_fastest(comparison, stream, COMPARE_COMPUTE);
     put_fastest(comparison, stream, COMPARE_STEADY);
+    if (comparison->counting > 0 &&
+        comparison->counting < json_number_at(comparison->top, "transcripts"))
+        fputs(" Transcripts that are too small, or that not all ran right, are left out.", stream);
     put_noise(comparison, stream);
     if (saved > 0)
         fprintf(stream, " %zu device%s of saved runs %s beside.", saved, saved == 1 ? "" : "s",

@@ -10,6 +10,8 @@
 #include "tools/xmalloc.h"
 
 enum { CELL_SIZE = 160, LEAD_WIDTH = 79, COLUMNS_MAX = 32 };
+#define NOISE "noise" /* what a note of a range begins with that has 1 in it */
+
 enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN | ON_PAGE, MEASURED = COPIED | ALWAYS | IN_CSV };
 
 const struct compare_column compare_run_columns[] = {
@@ -27,15 +29,17 @@ const struct compare_column compare_run_columns[] = {
     {"results.different", NULL, KIND_COUNT, .places = MEASURED, .csv = "different"},
     {"samples_ns", NULL, KIND_COUNT, .places = IN_CSV, .csv = "samples"},
     {"compute_ns", "compute", KIND_TIME, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
-     .note = NOTE_NOISY},
+     .note = NOTE_COMPUTE},
     {"compute_low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"compute_high_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"spread_percent", "spread", KIND_PERCENT, .places = IN_MARKDOWN | IN_DETAILS},
-    {"speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | FOR_PEOPLE, .csv = "speedup",
-     .note = NOTE_RANGE},
+    {"speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
+     .csv = "speedup", .note = NOTE_RANGE,
+     .meaning = "against the first device with right results; " NOISE ": its range includes 1"},
     {"speedup.low", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_low"},
     {"speedup.high", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_high"},
-    {"steady_ns", "steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE,
+    {"steady_ns", "steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
+     .note = NOTE_STEADY,
      .meaning = "a request of a session, which uploads only its inputs, from memory"},
     {"steady_low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"steady_high_ns", NULL, KIND_TIME, .places = IN_CSV},
@@ -64,6 +68,10 @@ const struct compare_column compare_run_columns[] = {
     {"first_result_ns", "first result", KIND_TIME,
      .places = COPIED | IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN,
      .meaning = "from the start of the process, with the caches that there were"},
+    {"cold_result_ns", "cold start", KIND_TIME,
+     .places = COPIED | IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN,
+     .meaning = "the first result of a process with empty caches, from its start, with the "
+                "self-test and all kernels built"},
     {"fallbacks", "on the host", KIND_COUNT, .places = COPIED | IN_CSV | FOR_PEOPLE | WHERE_KNOWN,
      .meaning = "steps that the host ran, for the device could not"},
     {"roofline_ns", NULL, KIND_TIME, .places = COPIED | IN_CSV},
@@ -152,11 +160,10 @@ static void put_range(const cJSON *run, const char *path, char note[CELL_SIZE])
     const cJSON *speedup = json_at(run, figure);
     const double low = compare_number(speedup, "low"), high = compare_number(speedup, "high");
     if (low >= 1 && high <= 1)
-        strcpy(note, "the first");
-    else if (low <= 1 && high >= 1)
-        strcpy(note, "no difference");
+        strcpy(note, "the others are compared with it");
     else
-        snprintf(note, CELL_SIZE, "%s to %s", TEXT_FACTOR(low), TEXT_FACTOR(high));
+        snprintf(note, CELL_SIZE, "%s%s to %s", low <= 1 && high >= 1 ? NOISE ": " : "",
+                 TEXT_FACTOR(low), TEXT_FACTOR(high));
 }
 
 static void put_remark(const struct compare_column *column, const cJSON *run, char note[CELL_SIZE])
@@ -165,8 +172,10 @@ static void put_remark(const struct compare_column *column, const cJSON *run, ch
                  loaded = compare_number(run, "programs_loaded");
     switch (column->note) {
     case NO_NOTE: break;
-    case NOTE_NOISY:
-        strcpy(note, compare_spreads(run, &compare_figures[COMPARE_COMPUTE]) ? "noisy" : "");
+    case NOTE_COMPUTE:
+    case NOTE_STEADY:
+        strcpy(note,
+               compare_is_noisy(run, &compare_figures[column->note == NOTE_STEADY]) ? "noisy" : "");
         break;
     case NOTE_RANGE: put_range(run, column->path, note); break;
     case NOTE_CACHED:
@@ -177,12 +186,13 @@ static void put_remark(const struct compare_column *column, const cJSON *run, ch
     }
 }
 
-/* "3.81 ms", "1.73 (1.70 to 1.76)" with its note, "-" where there is none; to be freed. */
+/* "3.81 ms" and "noisy", "1.73" and "1.70 to 1.76", "-" and "" where there is none; to be freed. */
 static char *cell_text(const struct compare_column *column, const struct comparison *comparison,
-                       const cJSON *run, bool with_note)
+                       const cJSON *run, char note[CELL_SIZE])
 {
     const cJSON *value = value_of(column, comparison, run);
-    char unit[UNIT_TEXT_SIZE] = "-", note[CELL_SIZE] = "";
+    char unit[UNIT_TEXT_SIZE] = "-";
+    *note = 0;
     if (!is_known(column, value))
         return xstrdup("-");
     const double number = value->valuedouble;
@@ -196,9 +206,8 @@ static char *cell_text(const struct compare_column *column, const struct compari
     case KIND_PERCENT: snprintf(unit, sizeof unit, "%.1f %%", number); break;
     case KIND_SHARE: snprintf(unit, sizeof unit, "%.3g %%", fmin(number, 100)); break;
     }
-    if (with_note)
-        put_remark(column, run, note);
-    return xasprintf(*note ? "%s (%s)" : "%s", unit, note);
+    put_remark(column, run, note);
+    return xstrdup(unit);
 }
 
 /* ---------------------------------------------------------------- tables */
@@ -274,8 +283,13 @@ static void put_run(struct table *table, const struct style *to,
     put_text(table, compare_outcome_text(comparison, run));
     FOR_EACH_SHOWN(column, comparison, place)
     {
-        const bool with_note = to->form != TABLE_TEXT || column->places & NOTE_IN_TERMINAL;
-        put_text(table, cell_text(column, comparison, run, with_note));
+        char note[CELL_SIZE], *text = cell_text(column, comparison, run, note);
+        if (to->form == TABLE_TEXT && column->note == NOTE_RANGE) /* its word alone */
+            note[strncmp(note, NOISE, strlen(NOISE)) == 0 ? strlen(NOISE) : 0] = 0;
+        if (to->form == TABLE_TEXT && !(column->places & NOTE_IN_TERMINAL))
+            *note = 0;
+        put_text(table, xasprintf(*note ? "%s (%s)" : "%s", text, note));
+        free(text);
     }
 }
 
@@ -344,18 +358,22 @@ static void put_note(const struct style *to, const char *text)
     putc('\n', to->stream);
 }
 
-/* Prints the first problem of a run. */
-static void put_problem(const struct style *to, const struct comparison *comparison,
-                        const cJSON *run)
+static const char *problem_of(const cJSON *run)
 {
-    const cJSON *device = compare_device_of(comparison, run),
-                *first = cJSON_GetArrayItem(json_at(run, "differences"), 0);
-    const char *problem = first ? first->valuestring : json_text(run, "message");
+    const cJSON *first = cJSON_GetArrayItem(json_at(run, "differences"), 0);
+    return first ? first->valuestring : json_text(run, "message");
+}
+
+/* Prints what is to be said of a run, and frees it. */
+static void put_about(const struct style *to, const struct comparison *comparison, const cJSON *run,
+                      char *said)
+{
+    const cJSON *device = compare_device_of(comparison, run);
     char *text =
-        xasprintf("%s: %s: %s", json_text(run, "transcript"), json_text(device, "index"), problem);
-    if (*problem)
-        put_note(to, text);
+        xasprintf("%s: %s: %s", json_text(run, "transcript"), json_text(device, "index"), said);
+    put_note(to, text);
     free(text);
+    free(said);
 }
 
 static void put_facts(const struct style *to, const cJSON *device)
@@ -387,7 +405,12 @@ static void put_notes(const struct style *to, const struct comparison *compariso
         put_note(to, compare_too_small);
     cJSON_ArrayForEach(item, comparison->runs)
     {
-        put_problem(to, comparison, item);
+        if (place == IN_TERMINAL && json_at(item, "cold_result_ns"))
+            put_about(
+                to, comparison, item,
+                view_fill(item, "first result after {cold_result_ns:time} with empty caches"));
+        if (*problem_of(item))
+            put_about(to, comparison, item, xstrdup(problem_of(item)));
     }
     cJSON_ArrayForEach(item, comparison->devices)
     {
@@ -502,11 +525,20 @@ static void put_plain(const struct comparison *comparison, FILE *stream)
 static void put_json(const struct comparison *comparison, FILE *stream)
 {
     cJSON *all = cJSON_CreateObject(), *run;
-    cJSON *verdicts = cJSON_AddArrayToObject(all, "verdicts");
+    cJSON *rows = cJSON_AddArrayToObject(all, "rows");
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        char *outcome = compare_outcome_text(comparison, run);
-        json_add_string(verdicts, NULL, outcome);
+        char *outcome = compare_outcome_text(comparison, run), note[CELL_SIZE];
+        cJSON *row = json_add_object(rows, NULL);
+        JSON_ADD(row, STRING("verdict", outcome), STRING("problem", problem_of(run)));
+        cJSON *cells = cJSON_AddArrayToObject(row, "cells");
+        FOR_EACH_SHOWN(column, comparison, ON_PAGE)
+        {
+            char *text = cell_text(column, comparison, run, note);
+            json_add_string(cells, NULL, text);
+            json_add_string(cells, NULL, note);
+            free(text);
+        }
         free(outcome);
     }
     cJSON_AddItemReferenceToObject(all, "comparison", comparison->top);

@@ -74,6 +74,9 @@ size_t compare_end_early(struct comparison *comparison);
 void compare_take_run(struct comparison *comparison, cJSON *run,
                       const struct process_result *process);
 
+/* Puts "cold_result_ns" of a run, from what a process with empty caches wrote. */
+void compare_take_cold(cJSON *run, const char *text);
+
 /* The rates of the default device of `healcl devices --measure --json`, if there are any. */
 void compare_take_rates(cJSON *device, const char *text);
 
@@ -158,6 +161,9 @@ bool compare_mean_against(const struct comparison *comparison, const struct comp
 enum { COMPARE_SPREAD_MAX = 30, COMPARE_LEAST_NANOSECONDS = 100000 };
 bool compare_spreads(const cJSON *run, const struct compare_figure *figure);
 
+/* Whether they spread so, and the median is not too short to say anything. */
+bool compare_is_noisy(const cJSON *run, const struct compare_figure *figure);
+
 /* Titles, "PoCL 3.1 on AMD EPYC 9354", and labels, which tell devices apart. */
 void compare_name_devices(struct comparison *comparison);
 
@@ -201,7 +207,7 @@ enum {
 };
 
 /* A word or two behind a value, for people. */
-enum compare_note { NO_NOTE, NOTE_NOISY, NOTE_RANGE, NOTE_CACHED, NOTE_CACHES };
+enum compare_note { NO_NOTE, NOTE_COMPUTE, NOTE_STEADY, NOTE_RANGE, NOTE_CACHED, NOTE_CACHES };
 
 struct compare_column {
     const char *path, *heading; /* heading: NULL for programs alone */

@@ -152,15 +152,18 @@ class Browser:
             assert drawn == count and fits <= width and max(wide) <= 0, (width, drawn, fits, wide)
             for cell, run in zip(cells, report["runs"]):
                 assert not run.get("compute_ns") or is_about(cell, run["compute_ns"]), (cell, run)
-        filtered, sorted_ones = self.in_frame(page, 1280, f"""
+        nothing, filtered, sorted_ones = self.in_frame(page, 1280, f"""
             const search = inside.querySelector('[type=search]'), sort = inside.querySelector('select')
             const enter = text => {{ search.value = text; search.dispatchEvent(new Event('input')) }}
+            enter('no such device')
+            const nothing = inside.querySelector('.runs').textContent
             enter('REFERENCE')
             const filtered = {rows}.length
             enter('')
             sort.value = 'compute_ns'
             sort.dispatchEvent(new Event('change'))
-            return [filtered, [...{rows}].map(row => row.querySelector('[data-label=Compute]').textContent)]""")
+            return [nothing, filtered, [...{rows}].map(row => row.querySelector('[data-label=Compute]').textContent)]""")
+        assert nothing == "Nothing matches.", nothing
         assert filtered == sum("reference" in report["devices"][run["device_at"]]["label"]
                                for run in report["runs"]), filtered
         of_first = [nanoseconds(text) for text in sorted_ones[:len(report["devices"])] if text != "–"]
@@ -253,6 +256,10 @@ def main():
     report = compare(0, FILES[:1], *devices, "--repeat", "20", "--baseline", str(saved))
     check(FILES[:1], report)
     assert sum("baseline" in device for device in report["devices"]) == len(report["devices"]) / 2
+    for run in report["runs"]:
+        device = report["devices"][run["device_at"]]
+        is_cold = device["index"] != "reference" and "baseline" not in device
+        assert ("cold_result_ns" in run) == is_cold, run
     assert all(run["p95_ns"] >= run["median_ns"] and "p99_ns" not in run for run in report["runs"]
                if len(run["samples_ns"]) == 20)
     program = shutil.which("chromium") or shutil.which("chromium-browser") or \

@@ -142,9 +142,9 @@ static void means_come_with_their_range(void **state)
     for (size_t i = 0; i < 4; i++)
         add_run(&comparison, i / 2, i % 2, times[i / 2][i % 2]);
     assert_lead(&comparison,
-                "2 of 2 devices are right in every result that was verified. In compute Fast is "
-                "faster on 2 of 2 transcripts than Slow, and 1.73 times as fast on average (1.09 "
-                "to 2.74). In a steady request Fast is ");
+                "Each of 2 devices got 6 of 6 results right. In compute Fast is faster than Slow "
+                "on 2 of 2 transcripts, and 1.73 times as fast on average (1.09 to 2.74). In a "
+                "steady request Fast is ");
     assert_about(fast, "mean_speedup.factor", sqrt(2.74 * 1.09));
     assert_about(fast, "mean_speedup.least", 1.09);
     assert_about(fast, "mean_speedup.most", 2.74);
@@ -176,9 +176,10 @@ static void what_all_have_run_counts(void **state)
     for (size_t j = 0; j < 3; j++)
         read_run(&comparison, 2, j, 3, refused);
     assert_lead(&comparison,
-                "2 of 3 devices are right in every result that was verified. 1 transcript "
-                "is refused. In compute Fast is faster on 2 of 2 transcripts than Slow, "
-                "and 4.00 times as fast on average");
+                "Broken got 3 of 3 results right and failed in 1 of 2 runs. Slow got 6 of 6 "
+                "results right. Fast got 6 of 6 results right. 1 transcript is refused. In "
+                "compute Fast is faster than Slow on 2 of 2 transcripts, and 4.00 times as fast "
+                "on average");
     assert_true(compare_is_at_fault(&comparison, 0) && !compare_is_at_fault(&comparison, 1));
     assert_int_equal(comparison.base, 1);
     assert_false(cJSON_IsTrue(json_at(compare_transcript(&comparison, 2), "in_mean")));
@@ -195,12 +196,14 @@ static void the_reference_never_leads(void **state)
         const char *lead;
     } cases[] = {
         {10, 0, 5,
-         "steady request Chip is faster on 0 of 1 transcript than the host reference, slower on 1, "
+         "steady request Chip is slower than the host reference on 1 of 1 transcript, "
          "and 0.50 times as fast (0.50 to 0.50)."},
-        {10, 0, 10, "and there is no difference: 1.00 times as fast (1.00 to 1.00)."},
+        {10, 0, 10,
+         "In compute the difference of Chip and the host reference is within noise: 1.00 times as "
+         "fast (1.00 to 1.00)."},
         {10, 20, 5,
-         "1 transcript than Other, and 2.00 times as fast (2.00 to 2.00). In compute Chip is "
-         "faster on "},
+         "than Other on 1 of 1 transcript, and 2.00 times as fast (2.00 to 2.00). In compute Chip "
+         "is slower than "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct comparison comparison;
@@ -241,11 +244,11 @@ static void small_transcripts_count_in_no_mean(void **state)
         for (size_t j = 0; j < 3; j++)
             put_operations(add_run(&comparison, i, j, times[i][j]), i == 2 ? 2000 : 3,
                            i == 2 ? 16383 : 16384);
-    assert_lead(
-        &comparison,
-        " 2 transcripts are too small to tell devices apart. In compute Fast is "
-        "faster on 1 of 1 transcript than Slow, and 3.00 times as fast (3.00 to 3.00), without "
-        "those too small or not run by all.");
+    assert_lead(&comparison,
+                " 2 transcripts are too small to tell devices apart. In compute Fast is "
+                "faster than Slow on 1 of 1 transcript, and 3.00 times as fast (3.00 to 3.00).");
+    assert_lead(&comparison,
+                " Transcripts that are too small, or that not all ran right, are left out.");
     for (size_t i = 0; i < 3; i++) {
         const cJSON *transcript = compare_transcript(&comparison, i);
         assert_int_equal(cJSON_IsTrue(json_at(transcript, "too_small")), i != 1);
@@ -270,11 +273,11 @@ static void the_lead_claims_what_intervals_show(void **state)
         cJSON *run = add_spread(&comparison, i, 1, reference[i]);
         cJSON_DeleteItemFromObject(run, "steady_ns"); /* not measured */
     }
-    assert_lead(&comparison, " verified. In compute Chip is faster on 2 of 3 transcripts than the "
-                             "host reference, slower on 1, and 1.42 times as fast on average (0.25 "
+    assert_lead(&comparison, " right. In compute Chip is faster than the host reference on 2 of 3 "
+                             "transcripts, slower on 1, and 1.42 times as fast on average (0.25 "
                              "to 3.89).");
     compare_put_number(comparison.top, "repeat", 1); /* there is no interval */
-    assert_lead(&comparison, "verified. One run of each tells no device from another.");
+    assert_lead(&comparison, "right. One run of each tells no device from another.");
     comparison_release(&comparison);
 }
 
@@ -294,6 +297,37 @@ static void noise_is_a_warning(void **state)
                              NULL,
                          step > 30);
         free(text);
+        comparison_release(&comparison);
+    }
+}
+
+/* Terminal, Markdown and page mark the same times and speed-ups; times below 0.1 ms always spread.
+ */
+static void every_form_says_the_same_of_noise(void **state)
+{
+    (void)state;
+    for (double ms = 0.09; ms < 0.2; ms += 0.02) {
+        struct comparison comparison;
+        const bool is_noisy = ms > 0.1;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_device(&comparison, "0:1", "Other", "One");
+        add_samples(&comparison, 0, 0, ms * MS, (const int[]){40, 65, 100, 170, 190}, 5);
+        add_spread(&comparison, 0, 1, 0.8 * ms);
+        assert_lead(&comparison, is_noisy ? "Warning: the times of 1 run " : "small to tell");
+        static const struct {
+            void (*print)(const struct comparison *, FILE *);
+            const char *time, *noise;
+        } cases[] = {
+            {print_terminal, " us (noisy)", "1.25 (noise) "},
+            {compare_print_markdown, " us \\(noisy\\) |", "1.25 \\(noise\\: 0.74 to 2.36\\)"},
+            {compare_print_html, " us\",\"noisy\"", "\"1.25\",\"noise: 0.74 to 2.36\""}};
+        for (size_t i = 0; i < 3; i++) {
+            char *text = printed_by(cases[i].print, &comparison);
+            assert_int_equal(strstr(text, cases[i].time) != NULL, is_noisy);
+            assert_contains(text, cases[i].noise);
+            free(text);
+        }
         comparison_release(&comparison);
     }
 }
@@ -380,11 +414,15 @@ static void faults_are_of_devices_or_transcripts(void **state)
          "Nothing was verified. 1 transcript expects other values than the host reference "
          "computes.",
          EXIT_DIFFERENT},
-        {1, 1, others, once, "device", "1 of 2 devices are right", EXIT_DIFFERENT},
-        {1, 0, these, right, "device", "1 of 2 devices are right", EXIT_DIFFERENT},
-        {-11, 0, "", right, "device", "1 of 2 devices are right", EXIT_DEVICE},
-        {42, 0, "", right, "device", "1 of 2 devices are right", EXIT_DEVICE},
-        {0, 0, right, right, "", "2 of 2 devices are right in every", EXIT_VERIFIED},
+        {1, 1, others, once, "device", "Chip got 2 of 3 results right. 1 transcript expects",
+         EXIT_DIFFERENT},
+        {1, 0, these, right, "device",
+         "Chip got 2 of 3 results right. The host reference got 3 of 3", EXIT_DIFFERENT},
+        {-11, 0, "", right, "device",
+         "Chip got 0 of 0 results right and failed in 1 of 1 runs. The", EXIT_DEVICE},
+        {42, 0, "", right, "device", "Chip got 0 of 0 results right and failed in 1 of 1 run",
+         EXIT_DEVICE},
+        {0, 0, right, right, "", "Each of 2 devices got 3 of 3 results right.", EXIT_VERIFIED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct comparison comparison;
@@ -538,6 +576,7 @@ int main(void)
         cmocka_unit_test(small_transcripts_count_in_no_mean),
         cmocka_unit_test(the_lead_claims_what_intervals_show),
         cmocka_unit_test(noise_is_a_warning),
+        cmocka_unit_test(every_form_says_the_same_of_noise),
         cmocka_unit_test(claims_are_checked),
         cmocka_unit_test(faults_are_of_devices_or_transcripts),
         cmocka_unit_test(older_comparisons_have_times_of_segments),
