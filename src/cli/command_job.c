@@ -1,5 +1,7 @@
 #include "cli/command_job.h"
 
+#include <sys/stat.h>
+
 /* Prints a warning where the driver does not report the arguments of kernels of manifests. */
 static void warn_of_device(const struct healcl_device *device)
 {
@@ -40,6 +42,18 @@ int job_report(const struct command *command, void *self)
     return code;
 }
 
+/* That a file can be written is found out before the work that fills it. */
+static enum healcl_status check_new_file(const char *path, struct healcl_error *error)
+{
+    struct new_file file;
+    struct stat about;
+    if (!path || (stat(path, &about) == 0 && !S_ISREG(about.st_mode)))
+        return HEALCL_OK;
+    TRY(new_file_open(&file, path, error));
+    new_file_discard(&file);
+    return HEALCL_OK;
+}
+
 int job_run(const struct command *command, void *self)
 {
     const struct command_steps *steps = &command->steps;
@@ -49,6 +63,11 @@ int job_run(const struct command *command, void *self)
     enum healcl_status status = report_file_open(&job->json, &error);
     if (status == HEALCL_OK)
         status = report_file_open(&job->junit, &error);
+    for (const struct command_option *option = command->options;
+         status == HEALCL_OK && option->kind != OPTION_HELP; option++)
+        if (option->kind == OPTION_NEW_FILE)
+            status = check_new_file(
+                *(const char *const *)(const void *)((const char *)self + option->member), &error);
     if (status == HEALCL_OK && steps->work)
         status = steps->work(self, &error);
     progress_end(&job->progress);

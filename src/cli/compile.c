@@ -218,13 +218,13 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
 {
     static const struct device_info none;
     struct new_file file;
+    if (mkdir(self->emit, 0777) != 0 && errno != EEXIST)
+        FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", self->emit, strerror(errno));
     if (setenv("HEALCL_AS", is_one_source(self) ? "accelerator" : "gpu", 0) != 0)
         NO_MEMORY(error);
     TRY(record(self, false, error));
     cJSON *manifest = self->package->manifest;
     name_device(manifest, &none);
-    if (mkdir(self->emit, 0777) != 0 && errno != EEXIST)
-        FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", self->emit, strerror(errno));
     cJSON *programs = cJSON_AddObjectToObject(manifest, "programs");
     for (size_t i = 0; i < self->record.count; i++)
         TRY(emit_source(self, i, programs, error));

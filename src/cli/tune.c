@@ -1,8 +1,12 @@
 /* healcl tune */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command_job.h"
+#include "core/file.h"
+#include "opencl/cache.h"
 #include "tools/tune.h"
 #include "tools/xmalloc.h"
 
@@ -16,6 +20,7 @@ struct tune_command {
     struct examples examples; /* of manifests */
     struct tune_report report;
     char *kept, *cached_kernels; /* paths of files that keep the choice, or NULL */
+    struct healcl_error problem; /* of keeping it: what was measured is printed all the same */
 };
 
 /* ---------------------------------------------------------------- a file for tunings/ */
@@ -100,34 +105,73 @@ static enum healcl_status list(struct tune_command *self, struct healcl_error *e
         report->tuning = self->job.device->tuning;
     report->choices = self->job.device->programs->choices;
     tune_list_kernels(&self->info, table, &self->examples, self->name, report);
-    if (report->count == 0)
-        FAIL(error, HEALCL_USAGE,
-             "no kernels%s for '%s' have anything to choose from on this device",
-             self->job.limits.operations ? " of manifests" : "", self->name);
+    if (report->count > 0)
+        return HEALCL_OK;
+    const struct operation *operation =
+        self->name && table ? example_operation_find(table, self->name) : NULL;
+    if (operation && !example_from(self->examples.first, operation))
+        FAIL(
+            error, HEALCL_USAGE,
+            "no example calls '%s': tune measures with the transcripts in the manifest's examples/",
+            self->name);
+    FAIL(error, HEALCL_USAGE, "no kernels%s%s%s%s have anything to choose from on this device",
+         self->job.limits.operations ? " of manifests" : "", self->name ? " for '" : "",
+         self->name ? self->name : "", self->name ? "'" : "");
+}
+
+/* Adds what was chosen to what is kept by now: other processes may have tuned other subjects since
+ * this one began. */
+static enum healcl_status add_to_kept(struct tune_command *self, struct healcl_error *error)
+{
+    struct tune_report *report = &self->report;
+    tune_read_kept(&self->info, self->name, report);
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].chosen)
+            TRY(tune_choose(&self->info, &report->alternatives[i], report, error));
+    if (any_is_chosen(report, false))
+        TRY(tuning_cache(&report->tuning, &self->info, &self->kept, error));
+    if (any_is_chosen(report, true))
+        TRY(kernel_choices_cache(&report->choices, &self->info, &self->cached_kernels, error));
     return HEALCL_OK;
 }
 
-/* Keeps what was chosen. */
+/* Keeps what was chosen, and saves it. */
 static enum healcl_status keep(struct tune_command *self, struct healcl_error *error)
 {
-    const struct tune_report *report = &self->report;
-    const bool any = any_is_chosen(report, false), any_kernel = any_is_chosen(report, true);
-    if (!any && !any_kernel)
+    struct tune_report *report = &self->report;
+    if (!any_is_chosen(report, false) && !any_is_chosen(report, true))
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s",
              report->alternatives[0].subject, report->alternatives[0].reason);
-    if (any)
-        TRY(tuning_cache(&report->tuning, &self->info, &self->kept, error));
-    if (any_kernel)
-        TRY(kernel_choices_cache(&report->choices, &self->info, &self->cached_kernels, error));
-    if (self->path)
-        TRY(save(self, error));
+    const int lock = cache_lock();
+    (void)add_to_kept(self, &self->problem);
+    if (lock >= 0)
+        close(lock);
+    if (self->path && save(self, &self->problem) != HEALCL_OK)
+        self->path = NULL;
     return HEALCL_OK;
+}
+
+/* That the choice can be kept is found out before anything is measured. */
+static enum healcl_status check_cache(struct healcl_error *error)
+{
+    char *directory = cache_directory();
+    const int lock = directory ? cache_lock() : -1;
+    const bool can = !directory || lock >= 0;
+    if (!can)
+        (void)ERROR(error, HEALCL_USAGE, "cannot keep a choice in " PATH_FORMAT ": %s", directory,
+                    strerror(errno));
+    if (lock >= 0)
+        close(lock);
+    free(directory);
+    return can ? HEALCL_OK : HEALCL_USAGE;
 }
 
 static enum healcl_status tune(void *context, struct healcl_error *error)
 {
     struct tune_command *self = context;
     struct command_job *job = &self->job;
+    if (!self->dry_run)
+        TRY(check_cache(error));
     TRY(examples_read(&self->examples, job->limits.operations, error));
     progress_say(&job->progress, "opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));
@@ -239,6 +283,12 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
+static int conclude(void *context, int code)
+{
+    const int problem = end_error(&((struct tune_command *)context)->problem, false);
+    return code == EXIT_VERIFIED ? problem : code;
+}
+
 static void release(void *context)
 {
     struct tune_command *self = context;
@@ -259,5 +309,6 @@ const struct command command_tune = {
     .options = options,
     .device = DEVICE_HERE,
     .size = sizeof(struct tune_command),
-    .steps = {.work = tune, .report = report, .print = print, .release = release},
+    .steps =
+        {.work = tune, .report = report, .print = print, .conclude = conclude, .release = release},
 };

@@ -1,8 +1,10 @@
 #include "opencl/cache.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,6 +179,21 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     free(directory);
     return status;
+}
+
+int cache_lock(void)
+{
+    char *directory = cache_directory(), *path = directory ? join(directory, "lock") : NULL;
+    int file = -1;
+    if (path) {
+        make_folders(path);
+        file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    }
+    if (file >= 0) /* where a file system has no locks, there are none */
+        (void)flock(file, LOCK_EX);
+    free(path);
+    free(directory);
+    return file;
 }
 
 void cache_remove(const char *directory, const char *name)

@@ -45,6 +45,10 @@ bool cache_can_write(const char *directory);
 enum healcl_status cache_write(const char *directory, const char *name, const void *data,
                                size_t bytes, struct healcl_error *error);
 
+/* Locks cache_directory() for those that change what is kept there, until the file that is returned
+ * is closed, or its process ends. -1: there is no such folder, or it cannot be written. */
+int cache_lock(void);
+
 /* Removes what is cached under a name, if that can be. */
 void cache_remove(const char *directory, const char *name);
 

@@ -166,17 +166,37 @@ static void list_all(struct lister *lister)
         add_numbers(lister, LAUNCHES, tuning->launches_at_once, launches);
 }
 
+static bool is_as_itself(void)
+{
+    bool given;
+    return tuning_style_given(&given, NULL) == HEALCL_OK && !given;
+}
+
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report)
 {
     struct lister lister = {info, report, only};
-    bool given;
     *report = (struct tune_report){.tuning = tuning_default(info)};
-    const bool as_itself = tuning_style_given(&given, NULL) == HEALCL_OK && !given;
-    if (as_itself)
+    if (is_as_itself())
         tuning_of_files(info, &report->tuning);
     list_all(&lister);
-    if (only && as_itself)
+    tune_read_kept(info, only, report);
+}
+
+void tune_read_kept(const struct device_info *info, const char *only, struct tune_report *report)
+{
+    if (only && is_as_itself())
         (void)tuning_read_cached(&report->tuning, info);
+    kernel_choices_read_cached(&report->choices, info);
+}
+
+enum healcl_status tune_choose(const struct device_info *info,
+                               const struct tune_alternative *alternative,
+                               struct tune_report *report, struct healcl_error *error)
+{
+    if (!alternative->kernel)
+        return tuning_parse(&report->tuning, alternative->choice, "tune", info, error);
+    kernel_choices_set(&report->choices, alternative->of, alternative->number);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- kernels of manifests */
@@ -418,12 +438,7 @@ static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *l
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s", list[0].subject,
              list[0].reason);
     best->chosen = true;
-    if (best->kernel) {
-        kernel_choices_set(&tuner->report->choices, best->of, best->number);
-        return HEALCL_OK;
-    }
-    return tuning_parse(&tuner->report->tuning, best->choice, "tune", &(*tuner->device)->info,
-                        error);
+    return tune_choose(&(*tuner->device)->info, best, tuner->report, error);
 }
 
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,

@@ -81,6 +81,15 @@ extern const char *const tune_outcome_names[];
  * was cached before; or NULL. */
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report);
 
+/* Reads what is kept by now into a report, whose choices are then to be made again. only: as of
+ * tune_list. */
+void tune_read_kept(const struct device_info *info, const char *only, struct tune_report *report);
+
+/* Makes the choice of an alternative in the report's tuning, or in its choices. */
+enum healcl_status tune_choose(const struct device_info *info,
+                               const struct tune_alternative *alternative,
+                               struct tune_report *report, struct healcl_error *error);
+
 /* Median over fastest, less 1, in percent; 0 where it was not measured. */
 double tune_spread(const struct tune_alternative *alternative);
 

@@ -78,13 +78,17 @@ class Folder:
         with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
             file.write(text)
 
-    def run(self, command, *options, code=0):
-        environment = {**os.environ, "HEALCL_CACHE_DIR": self.kept}
+    def start(self, command, *options, kept=None):
+        environment = {**os.environ, "HEALCL_CACHE_DIR": kept or self.kept}
         environment.pop("HEALCL_AS", None)
-        done = subprocess.run([self.healcl, command, *options], capture_output=True, text=True,
-                              check=False, env=environment)
-        assert done.returncode == code, done
-        return done.stdout + done.stderr
+        return subprocess.Popen([self.healcl, command, *options], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env=environment)
+
+    def run(self, command, *options, code=0, kept=None):
+        process = self.start(command, *options, kept=kept)
+        told = "".join(process.communicate())
+        assert process.returncode == code, (process.args, process.returncode, told)
+        return told
 
     def tune(self, *options, code=0):
         told = self.run("tune", "--ops", self.path, "--force", "--json", "-", *options, code=code)
@@ -122,6 +126,15 @@ def main():
         folder.run("tune", "--op", "scale", code=2)
         assert "no kernels of manifests for 'ntt'" in folder.run(
             "tune", "--ops", path, "--op", "ntt", code=2)
+        os.rename(f"{path}/examples", f"{path}/none")
+        told = folder.run("tune", "--ops", path, "--op", "scale", code=2)
+        assert told.startswith("healcl: no example calls 'scale': "), told
+        os.rename(f"{path}/none", f"{path}/examples")
+        # A folder or file that cannot be written is noticed before anything is measured.
+        told = folder.run("tune", "--ops", path, "--op", "scale", code=2, kept="/dev/null/kept")
+        assert told == "healcl: cannot keep a choice in '/dev/null/kept': Not a directory\n", told
+        told = folder.run("tune", "--ops", path, "--op", "scale", "--save", "/dev/null/x", code=2)
+        assert told == "healcl: cannot write '/dev/null/x': Not a directory\n", told
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
         made = folder.tune("--op", "scale")
         outcomes = [(one["choice"].split(",")[0], one["outcome"], one["chosen"])
@@ -147,6 +160,20 @@ def main():
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
         folder.write("scale.cl", SOURCE)
         assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
+        # What cannot be kept in the end is printed, and saved, all the same.
+        os.rename(made["kept_kernels"], f"{path}/before")
+        os.mkdir(made["kept_kernels"])
+        told = folder.run("tune", "--ops", path, "--force", "--op", "scale", "--save",
+                          f"{path}/saved", code=2)
+        assert "right, chosen" in told and "cannot write" in told, told
+        assert os.path.exists(f"{path}/saved")
+        os.rmdir(made["kept_kernels"])
+        # Two at once keep both choices.
+        both = [folder.start("tune", "--ops", path, "--force", "--op", name) for name in ("scale", "copy")]
+        told = [process.communicate() for process in both]
+        assert [process.returncode for process in both] == [0, 0], told
+        with open(made["kept_kernels"], encoding="utf-8") as file:
+            assert file.read().count("=") == 2, told
         # An unreadable file counts as none.
         with open(made["kept_kernels"], "r+", encoding="utf-8") as file:
             text = file.read()
