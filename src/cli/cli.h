@@ -156,8 +156,11 @@ int take_word(const struct command *command, const struct command_option *option
 
 int print_help(const struct command *command);
 
-/* "64M", "2G", "1000": bytes with a suffix K, M, G or T (of 1024). */
+/* "64M", "2GiB", "1000": bytes, or K, M, G or T of 1024. */
 bool parse_size(const char *text, uint64_t *bytes);
+
+/* "2%", "0.5%", "10": at most `most` percent. Refuses 0.02, which may be a share of 1. */
+bool parse_percent(const char *text, double most, double *percent);
 
 /* A number in [1, most]. */
 bool parse_count(const char *text, uint32_t most, uint32_t *count);

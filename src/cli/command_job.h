@@ -61,10 +61,10 @@ enum { TIMEOUT_MAX = 1000000 }; /* seconds */
         "write it as JSON too, or with - alone on standard output (docs/JSON.md)", \
         KEPT_IN(struct command_job, json)
 
-#define MEMORY_OPTION                                                                   \
-    "memory-limit", 0, OPTION_BYTES, "SIZE",                                            \
-        "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
-        "(docs/MEMORY.md)",                                                             \
+#define MEMORY_OPTION                                                                     \
+    "memory-limit", 0, OPTION_BYTES, "SIZE",                                              \
+        "refuse tensors that together take more: bytes, or K, M, G or T of 1024 as 512M " \
+        "(docs/MEMORY.md)",                                                               \
         KEPT_IN(struct command_job, limits.memory_bytes)
 #define WORK_OPTION                                                     \
     "work-limit", 0, OPTION_BYTES, "N",                                 \

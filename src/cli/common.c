@@ -200,7 +200,7 @@ bool parse_size(const char *text, uint64_t *bytes)
     if (*end == 0)
         return true;
     const char *suffix = strchr(suffixes, *end >= 'a' ? *end - 'a' + 'A' : *end);
-    if (!suffix || end[1] != 0)
+    if (!suffix || (end[1] && strcmp(end + 1, "iB") != 0))
         return false;
     for (const char *s = suffixes; s <= suffix; s++) {
         if (*bytes > INT64_MAX / 1024)
@@ -208,6 +208,15 @@ bool parse_size(const char *text, uint64_t *bytes)
         *bytes *= 1024;
     }
     return true;
+}
+
+bool parse_percent(const char *text, double most, double *percent)
+{
+    const size_t digits = strspn(text, "0123456789.");
+    char *end;
+    *percent = strtod(text, &end);
+    return *text != '.' && digits > 0 && end == text + digits && *percent <= most &&
+           (strcmp(end, "%") == 0 || (!*end && (*percent >= 1 || *percent <= 0)));
 }
 
 bool parse_count(const char *text, uint32_t most, uint32_t *count)
@@ -442,12 +451,16 @@ static int take_value(const struct command *command, const struct command_option
         break;
     case OPTION_COUNT:
         if (!parse_count(optarg, option->most, member))
-            return usage_error(command, "--%s takes a number from 1 to %" PRIu32 ", not '%s'",
-                               option->name, option->most, optarg);
+            return usage_error(command, "--%s takes %s from 1 to %" PRIu32 ", not '%s'",
+                               option->name,
+                               strcmp(option->name, "timeout") == 0 ? "seconds" : "a number",
+                               option->most, optarg);
         break;
     case OPTION_BYTES:
         if (!parse_size(optarg, member))
-            return usage_error(command, "'%s' is no number such as 512M", optarg);
+            return usage_error(command,
+                               "--%s takes a number, or K, M, G or T of 1024 as 512M, not '%s'",
+                               option->name, optarg);
         break;
     }
     return EXIT_VERIFIED;

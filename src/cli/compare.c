@@ -437,18 +437,14 @@ static int run(const struct command *command, void *context)
 
 /* ---------------------------------------------------------------- options */
 
-/* "10", "2.5": in [0, 1000000]. */
 static int take_percent(const struct command *command, const struct command_option *option,
                         void *context, const char *text)
 {
     struct compare_command *self = context;
-    char *end;
     self->judges_times = true;
-    self->fail_slower = strtod(text, &end);
-    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] || *end ||
-        self->fail_slower > 1e6)
-        return usage_error(command, "--%s takes a percentage such as 10, not '%s'", option->name,
-                           text);
+    if (!parse_percent(text, 1e6, &self->fail_slower))
+        return usage_error(command, "--%s takes a percentage as 10 or 0.5%%, not '%s'",
+                           option->name, text);
     return EXIT_VERIFIED;
 }
 

@@ -339,7 +339,10 @@ static void add_audit(cJSON *document, const struct request_audit *audit)
 {
     const struct healcl_audit_facts *facts = &audit->facts;
     cJSON *object = json_add_object(document, "audit");
-    JSON_ADD(object, STRING("verdict", facts->difference ? "differs" : "agrees"),
+    JSON_ADD(object,
+             STRING("verdict", facts->difference   ? "differs"
+                               : facts->audits > 0 ? "agrees"
+                                                   : "nothing audited"),
              DECIMAL("share", audit->share), DECIMAL("share_taken", audit_share(facts)),
              NUMBER("steps", facts->steps), NUMBER("steps_audited", facts->steps_audited),
              NUMBER("steps_left_out", facts->steps_left_out), NUMBER("audits", facts->audits),
@@ -386,8 +389,9 @@ void report_requests_text(const cJSON *document, const struct style *style)
         {"first", "{first_ns:time}, with an upload of {first_bytes_uploaded:bytes}"},
         {"memory", "{device_bytes:bytes} on {device.name}"},
         {"on the host", "{fallbacks:#?} steps of the last request"},
-        {"audited", "{audit.audits} times a step, {audit.elements} elements, in {audit.ns:time}, "
-                    "{audit.share_taken:%} of all"},
+        {"audited",
+         "{audit.audits:#?} times a step, {audit.elements} elements, in {audit.ns:time}, "
+         "{audit.share_taken:%} of all"},
         {"covered", "{audit.steps_audited} of {audit.steps} steps"},
         {"not audited", "{audit.steps_left_out:#?} steps of the transcript"},
         {"differs", "entry {audit.difference.entry} ({audit.difference.op}), step "
@@ -398,4 +402,6 @@ void report_requests_text(const cJSON *document, const struct style *style)
     VIEW_LINES(style, document, lines);
     if (json_number_at(document, "results_compared") == 0)
         report_label(style, "results", "none compared");
+    if (json_is(document, "audit.verdict", "nothing audited"))
+        report_label(style, "audited", "nothing: too few requests, or too small a share");
 }

@@ -490,11 +490,9 @@ static void release(void *context)
 static int take_audit(const struct command *command, const struct command_option *option,
                       void *self, const char *text)
 {
-    char *end;
-    const double percent = strtod(text, &end);
+    double percent;
     (void)option;
-    if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || percent <= 0 ||
-        percent > 100)
+    if (!parse_percent(text, 100, &percent) || percent <= 0 || !strchr(text, '%'))
         return usage_error(command, "--audit takes a share of the time as 2%%, not '%.200s'", text);
     ((struct run_command *)self)->served.audit.share = percent / 100;
     return EXIT_VERIFIED;
