@@ -102,8 +102,8 @@ static enum healcl_status list_devices(struct compare_command *self, const char 
     snprintf(seconds, sizeof seconds, "%" PRIu32, self->job.timeout);
     progress_say(&self->job.progress, "looking for %s", selector ? selector : "devices");
     TRY(run_child(self,
-                  WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--no-self-test", "--timeout",
-                        seconds, selector ? "-d" : NULL, selector),
+                  WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--no-self-test",
+                        "--timeout", seconds, selector ? "-d" : NULL, selector),
                   self->job.timeout, &result, error));
     const bool is_usage = selector && result.code == EXIT_USAGE;
     const bool none = compare_add_devices(&self->comparison, result.text, selector != NULL,
@@ -145,9 +145,9 @@ static enum healcl_status measure(struct compare_command *self, cJSON *device,
         return HEALCL_OK;
     struct process_result result;
     progress_say(&self->job.progress, "measuring %s", selector);
-    TRY(run_child(self, WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--measure", "-d", selector),
-                  self->job.timeout < MEASURE_TIMEOUT ? self->job.timeout : MEASURE_TIMEOUT,
-                  &result, error));
+    TRY(run_child(
+        self, WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--measure", "-d", selector),
+        self->job.timeout < MEASURE_TIMEOUT ? self->job.timeout : MEASURE_TIMEOUT, &result, error));
     compare_take_rates(device, result.text);
     process_result_release(&result);
     return HEALCL_OK;

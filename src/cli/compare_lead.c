@@ -307,7 +307,7 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
                     "are too small to tell devices apart");
     put_fastest(comparison, stream, COMPARE_COMPUTE);
     put_fastest(comparison, stream, COMPARE_STEADY);
-    if (comparison->counting > 0 &&
+    if (comparison->counting > 0 && compare_own_devices(comparison) > 1 &&
         comparison->counting < json_number_at(comparison->top, "transcripts"))
         fputs(" Transcripts that are too small, or that not all ran right, are left out.", stream);
     put_noise(comparison, stream);

@@ -137,8 +137,9 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
                           struct self_test_result *self_test)
 {
     char selector[SELECTOR_SIZE], signal[PROCESS_SIGNAL_SIZE];
-    const char *arguments[] = {
-        "healcl", PROCESS_CHILD, "devices", "--self-test", "--device", device_selector(info, selector), NULL};
+    const char *arguments[] = {"healcl",      PROCESS_CHILD, "devices",
+                               "--self-test", "--device",    device_selector(info, selector),
+                               NULL};
     struct process_result result = {.text = NULL};
     struct healcl_error error = {.status = HEALCL_OK};
     bool goes_on = true;

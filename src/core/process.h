@@ -41,10 +41,10 @@ struct process_result {
 
 /*
  * Runs this program with arguments (its name and PROCESS_CHILD are first, NULL ends them) and waits
- * until it ends, seconds at the longest. It reads nothing, and its standard output is lost. With the
- * child ends every process that it started; all of them end if this one does. How the child ended
- * is no error. Errors: HEALCL_DEVICE where it cannot be started, HEALCL_NO_MEMORY. Only the main
- * thread calls this, where SIGCHLD is not ignored. Release the result either way.
+ * until it ends, seconds at the longest. It reads nothing, and its standard output is lost. With
+ * the child ends every process that it started; all of them end if this one does. How the child
+ * ended is no error. Errors: HEALCL_DEVICE where it cannot be started, HEALCL_NO_MEMORY. Only the
+ * main thread calls this, where SIGCHLD is not ignored. Release the result either way.
  */
 enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
                                struct process_result *result, struct healcl_error *error);
