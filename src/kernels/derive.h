@@ -79,11 +79,9 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
 enum healcl_status derive_weights(struct launcher *self, const struct step *step,
                                   const struct buffer **table, struct healcl_error *error);
 
-/* Checks that all elements of input i are indices of an axis, from -size where negative ones count
- * from the end, else from 0. */
-enum healcl_status derive_index_check(struct launcher *self, const struct step *step, int i,
-                                      uint32_t axis, int64_t size, bool wraps,
-                                      struct healcl_error *error);
+/* Checks that input i holds nothing that the step refuses: see step_check. */
+enum healcl_status derive_check(struct launcher *self, const struct step *step, int i,
+                                struct healcl_error *error);
 
 /* Frees what was derived from the inputs of a step that has failed: it may not have been made. */
 void derived_forget_inputs(struct launcher *self, const struct step *step);

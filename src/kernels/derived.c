@@ -462,10 +462,14 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
 
 /* ---------------------------------------------------------------- indices */
 
-enum healcl_status derive_index_check(struct launcher *self, const struct step *step, int i,
-                                      uint32_t axis, int64_t size, bool wraps,
-                                      struct healcl_error *error)
+/* Checks that all elements of input i are indices of the axis of in[0] that value[0] is, from -size
+ * where negative ones count from the end, else from 0. */
+static enum healcl_status check_indices(struct launcher *self, const struct step *step, int i,
+                                        struct healcl_error *error)
 {
+    const uint32_t axis = (uint32_t)step->value[0];
+    const int64_t size = step->in[0]->layout.shape[axis];
+    const bool wraps = step->value[1] != 0;
     struct layout own = layout_own_elements(&step->in[i]->layout);
     struct derived_key key = {
         .kind = DERIVED_INDEX_CHECK, .layout = own, .first = wraps ? -size : 0, .size = size};
@@ -482,6 +486,22 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     job_add_written(&job, &self->status);
     TRY(job_launch(&job, error));
     return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
+}
+
+enum healcl_status derive_check(struct launcher *self, const struct step *step, int i,
+                                struct healcl_error *error)
+{
+    const struct buffer *ignored;
+    switch (step_check(step, i)) {
+    case CHECK_INDEX: return check_indices(self, step, i, error);
+    case CHECK_PERMUTATION: return derive_permutation(self, step, &ignored, error);
+    case CHECK_COPRIME: return derive_crt_inverses(self, step, i, &ignored, error);
+    case CHECK_MODULUS:
+        return step->in[i]->storage->scalars ? HEALCL_OK
+                                             : derive_moduli(self, step, i, &ignored, error);
+    case CHECK_NONE: break;
+    }
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- weights */

@@ -73,7 +73,7 @@ static enum healcl_status launch(struct launcher *self, const struct variant_pla
     uint32_t axis = (uint32_t)step->value[0];
     const int64_t size = step->in[0]->layout.shape[axis], stride = step->in[0]->layout.stride[axis];
     struct job job;
-    TRY(derive_index_check(self, step, 1, axis, size, step->value[1] != 0, error));
+    TRY(derive_check(self, step, 1, error));
     TRY(job_begin(&job, self, step, plan, 2, error));
     job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
     job_add_long(&job, size);

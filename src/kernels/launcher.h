@@ -24,7 +24,7 @@ struct device_storage {
 struct check {
     const struct step *step;
     int input;
-    enum check_kind { CHECK_MODULUS, CHECK_INDEX, CHECK_PERMUTATION, CHECK_COPRIME } kind;
+    enum check_kind kind;
     struct layout elements; /* that were looked at, in C order */
     uint32_t axis;          /* CHECK_INDEX: which axis the indices are for */
     int64_t size;           /* of that axis, or of the permutation; CHECK_COPRIME: k */

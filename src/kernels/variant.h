@@ -146,6 +146,18 @@ enum healcl_status vendor_note_failed(const struct plan *plan, const struct step
 bool vendor_has_failed(const struct plan *plan, const struct step *step,
                        const struct healcl_device *device);
 
+/* What has to be checked of a step's data before a kernel of a manifest runs it, for derive_check:
+ * an input of this step, which refers to tensor. */
+struct vendor_checked {
+    struct step step;
+    int input;
+    struct tensor tensor;
+};
+
+/* Check i; false behind the last one. */
+bool vendor_check_at(const struct plan *plan, const struct step *step, uint32_t i,
+                     struct vendor_checked *checked);
+
 /* Whether a step of a vendor's operation has a kernel of a manifest that can run it. */
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device);
 

@@ -348,6 +348,31 @@ bool vendor_has_failed(const struct plan *plan, const struct step *step,
     return false;
 }
 
+bool vendor_check_at(const struct plan *plan, const struct step *step, uint32_t i,
+                     struct vendor_checked *checked)
+{
+    if (step->kind != STEP_VENDOR) {
+        if (i >= STEP_INPUTS || !replacement_at(plan, step, 0))
+            return false;
+        checked->step = *step;
+        checked->input = (int)i;
+        return true;
+    }
+    const struct vendor_check *check = step->vendor->checks;
+    for (; check && i > 0; i--)
+        check = check->next;
+    if (!check)
+        return false;
+    *checked = (struct vendor_checked){check->step, check->input, *check->step.in[check->input]};
+    checked->step.in[check->input] = &checked->tensor;
+    if (step->vendor->ran) { /* it was planned for another call */
+        checked->tensor.storage = step->in[check->of]->storage;
+        checked->step.arguments[check->input] = step->arguments[check->of];
+        checked->step.origins = step->origins;
+    }
+    return true;
+}
+
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
                                       bool *launched, struct healcl_error *error)
 {

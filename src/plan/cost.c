@@ -35,6 +35,19 @@ static uint64_t tensor_bytes(const struct tensor *tensor)
     return bytes;
 }
 
+enum check_kind step_check(const struct step *step, int input)
+{
+    const struct step_traits *traits = &step_traits[step->kind];
+    const char *name = traits->inputs[input] ? traits->inputs[input] : "";
+    if (!step->in[input])
+        return CHECK_NONE;
+    if (traits->moduli > 0 && input == traits->moduli)
+        return step->kind == STEP_DIGITS_FULL_Q ? CHECK_COPRIME : CHECK_MODULUS;
+    return strcmp(name, "perm") == 0  ? CHECK_PERMUTATION
+           : strcmp(name, "idx") == 0 ? CHECK_INDEX
+                                      : CHECK_NONE;
+}
+
 bool step_adds(const struct step *step)
 {
     return step_traits[step->kind].adds && step->value[0] == 0;

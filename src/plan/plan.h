@@ -171,6 +171,10 @@ static inline const struct tensor *step_operand(const struct step *step, int i)
     return step->operands[i];
 }
 
+/* What only data reveal: the elements of an input that a step refuses. */
+enum check_kind { CHECK_NONE, CHECK_MODULUS, CHECK_INDEX, CHECK_PERMUTATION, CHECK_COPRIME };
+enum check_kind step_check(const struct step *step, int input);
+
 /* Whether a step reads what out holds before. */
 bool step_adds(const struct step *step);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/array.h"
+#include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/audit.h"
@@ -498,9 +499,31 @@ static bool is_substitute(const struct device_executor *self, const struct step 
            !vendor_kernel_for(launcher->plan, step, launcher->device).name;
 }
 
+/* Checks what a kernel of a manifest takes for granted. Waits for checks that had to be launched:
+ * a modulus of 0 may crash such a kernel. */
+static enum healcl_status check_data(struct device_executor *self, const struct step *step,
+                                     struct healcl_error *error)
+{
+    struct vendor_checked checked;
+    for (uint32_t i = 0; vendor_check_at(self->launcher.plan, step, i, &checked); i++) {
+        const size_t before = self->launcher.check_count;
+        TRY(derive_check(&self->launcher, &checked.step, checked.input, error));
+        if (self->launcher.check_count == before)
+            continue;
+        const enum healcl_status status = device_executor_read_status(self, error);
+        if (status != HEALCL_OK) {
+            derived_forget_inputs(&self->launcher, &checked.step);
+            return status;
+        }
+    }
+    return HEALCL_OK;
+}
+
 static enum healcl_status launch(struct device_executor *self, const struct step *step,
                                  struct healcl_error *error)
 {
+    if (self->launcher.plan->table)
+        TRY(check_data(self, step, error));
     if (!self->base.falls_back)
         return launch_step(&self->launcher, step, error);
     return launch_or_fall_back(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, error);

@@ -26,15 +26,12 @@ enum {
 /* Notes what a tensor may hold, by a step of the body that uses it. */
 static void set_role(struct problem_tensor *tensor, const struct step *step, int input)
 {
-    const struct step_traits *traits = &step_traits[step->kind];
-    const char *name = traits->inputs[input] ? traits->inputs[input] : "";
-    enum contents contents = CONTENTS_VALUES;
-    if (traits->moduli > 0 && input == traits->moduli)
-        contents = step->kind == STEP_DIGITS_FULL_Q ? CONTENTS_COPRIME : CONTENTS_MODULI;
-    else if (strcmp(name, "perm") == 0)
-        contents = CONTENTS_PERMUTATION;
-    else if (step->kind == STEP_GATHER && input == 1)
-        contents = CONTENTS_BETWEEN;
+    static const enum contents of[] = {[CHECK_NONE] = CONTENTS_VALUES,
+                                       [CHECK_MODULUS] = CONTENTS_MODULI,
+                                       [CHECK_INDEX] = CONTENTS_BETWEEN,
+                                       [CHECK_PERMUTATION] = CONTENTS_PERMUTATION,
+                                       [CHECK_COPRIME] = CONTENTS_COPRIME};
+    const enum contents contents = of[step_check(step, input)];
     if (contents == CONTENTS_BETWEEN) {
         const int64_t size = step->in[0]->layout.shape[step->value[0]];
         tensor->low = step->value[1] ? -size : 0;

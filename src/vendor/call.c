@@ -423,6 +423,48 @@ static enum healcl_status add_body(struct call *call, const struct step *step,
     return release_made(call, step, tensors, error);
 }
 
+/* Keeps an input of a body's step that data may have refused, and what goes with it. */
+static enum healcl_status keep_check(struct vendor_call *made, struct arena *arena,
+                                     const struct step *step, int input, int of,
+                                     struct healcl_error *error)
+{
+    struct vendor_check *check = arena_alloc(arena, sizeof *check), **last = &made->checks;
+    struct tensor *tensors = arena_alloc(arena, STEP_INPUTS * sizeof *tensors);
+    NEED_MEMORY(check && tensors, error);
+    *check = (struct vendor_check){.step = *step, .input = input, .of = of};
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i]) {
+            tensors[i] = *step->in[i];
+            check->step.in[i] = &tensors[i];
+        }
+    while (*last)
+        last = &(*last)->next;
+    *last = check;
+    return HEALCL_OK;
+}
+
+/* Finds what the steps of a body, those from first on, check of the call's inputs: of those that
+ * none of these steps has written before. */
+static enum healcl_status find_checks(const struct plan *plan, size_t first,
+                                      const struct step *whole, struct vendor_call *made,
+                                      struct arena *arena, struct healcl_error *error)
+{
+    for (size_t i = first; i < plan->step_count; i++)
+        for (int input = 0; input < STEP_INPUTS; input++) {
+            const struct step *step = &plan->steps[i];
+            int of = step_check(step, input) == CHECK_NONE ? STEP_INPUTS : 0;
+            while (of < STEP_INPUTS &&
+                   !(whole->in[of] && whole->in[of]->storage == step->in[input]->storage))
+                of++;
+            for (size_t j = first; j < i && of < STEP_INPUTS; j++)
+                if (plan->steps[j].out && plan->steps[j].out->storage == step->in[input]->storage)
+                    of = STEP_INPUTS;
+            if (of < STEP_INPUTS)
+                TRY(keep_check(made, arena, step, input, of, error));
+        }
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- both */
 
 /* Memory for what is planned of a call, of its launches too. */
@@ -442,7 +484,7 @@ static enum healcl_status make_call(struct call *call, struct arena *arena,
 }
 
 static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
-                                    struct healcl_error *error)
+                                    struct arena *arena, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct planner *planner = call->planner;
@@ -460,8 +502,11 @@ static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
     set_values(call, &values);
     set_value(&values, VENDOR_OUT, call->result);
     planner->side = STEP_OF_BODY;
+    const size_t first = planner->plan->step_count;
     if (operation->body_count > 0)
         TRY(add_body(call, &step, &values, error));
+    if (operation->kernel_count > 0)
+        TRY(find_checks(planner->plan, first, &step, made, arena, error));
     planner->side = STEP_ALWAYS;
     planner->vendor = NULL;
     return release_copies(call, &copies, error);
@@ -522,7 +567,7 @@ static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
     made->ran = arena_alloc(arena, sizeof *made->ran);
     NEED_MEMORY(made->ran, error);
     planner->plan->bytes_peak = planner->bytes_live;
-    TRY(add_sides(call, made, error));
+    TRY(add_sides(call, made, arena, error));
     if (made->tuned)
         TRY(keep_layouts(arena, &made->tuned->values, error));
     const struct vendor_plan plan = {.call = made,
@@ -577,8 +622,9 @@ static enum healcl_status add_call(struct call *call, bool is_kept, struct healc
     if (!is_kept && may_cache(call)) {
         TRY(add_to_keep(call, bytes_before, error));
     } else {
-        TRY(make_call(call, call->planner->plan->arena, &made, error));
-        TRY(add_sides(call, made, error));
+        struct arena *arena = call->planner->plan->arena;
+        TRY(make_call(call, arena, &made, error));
+        TRY(add_sides(call, made, arena, error));
     }
     forget_out(call);
     return HEALCL_OK;

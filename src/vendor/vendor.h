@@ -142,6 +142,14 @@ struct vendor_call {
     } * tuned;
     /* The vendor_choice that has run last, plus 1; NULL for a call that is not kept. */
     uint32_t *ran;
+    /* What the body refuses of the call's own inputs, by its steps. Of a call that is not kept,
+     * their storages are those of the call. */
+    struct vendor_check {
+        struct step step;
+        int input; /* the step's */
+        int of;    /* the call's */
+        struct vendor_check *next;
+    } * checks;
 };
 
 /* A call as it was planned, without copies: what another one with such arguments takes. */

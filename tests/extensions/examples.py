@@ -5,6 +5,7 @@
     examples.py HEALCL
 """
 
+import base64
 import json
 import os
 import re
@@ -183,6 +184,37 @@ def automorphism(healcl, folder):
     assert "automorphism.json, entry 6: contiguous, " in run(healcl, *check, code=1)
 
 
+def with_element(entry, value):
+    """The entry that uploads a tensor, whose first element becomes another."""
+    changed = json.loads(json.dumps(entry))
+    tensor = changed["op"]["args"][0]["value"]["tensor_base64"]
+    data = bytearray(base64.b64decode(tensor["data"]))
+    at = 10 + int.from_bytes(data[8:10], "little")
+    data[at:at + 8] = value.to_bytes(8, "little", signed=True)
+    tensor["data"] = base64.b64encode(data).decode()
+    return changed
+
+
+def bad_data(healcl, folder):
+    """What the reference refuses, kernels of manifests do not run."""
+    for script, shape, cases in (
+            ("automorphism.py", ("8", "2", "15"), (("index", 8), ("index", -9), ("q", 0), ("q", -5))),
+            ("key_switch.py", ("64", "3", "4"), (("q", 0), ("q", -1)))):
+        with open(transcript(folder, *shape, script=script), encoding="utf-8") as file:
+            entries = json.load(file)
+        for name, value in cases:
+            at, = [i for i, entry in enumerate(entries) if entry.get("op", {}).get("name") == "host_to_device"
+                   and entry["op"]["out"]["value"]["inf_name"] == name]
+            path = os.path.join(folder, "..", "bad.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump([*entries[:at], with_element(entries[at], value), *entries[at + 1:]], file)
+            expected = run(healcl, "run", "--reference", "--ops", folder, path, code=3)
+            assert f": {value} at [0" in expected, expected
+            for repeat in "1", "3":
+                told = run(healcl, "run", "--repeat", repeat, "--ops", folder, path, code=3)
+                assert told == expected, (told, expected)
+
+
 def device_name(healcl):
     """Returns the device that runs choose."""
     made = run(healcl, "inspect", "--kernels", os.path.join(EXAMPLES, "..", "..", "transcripts",
@@ -241,6 +273,7 @@ def main():
         change(os.path.join(folder, "ntt.json"), '"pthread"', f'"{device_name(healcl)[:20]}"')
         key_switch(healcl, folder)
         ntt(healcl, folder)
+        bad_data(healcl, folder)
         automorphism(healcl, folder)
 
 
