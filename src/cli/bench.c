@@ -17,6 +17,7 @@ struct bench_command {
     struct bench_options options;
     bool list;
     struct bench_result results[RESULTS_MAX];
+    struct bench_result builtin[RESULTS_MAX]; /* where a manifest's kernel ran: the built-in one */
     size_t count;
     struct examples calls;                              /* of operations of manifests */
     struct bench_example examples[EXAMPLE_RESULTS_MAX]; /* what they took */
@@ -50,8 +51,13 @@ static enum healcl_status run_case(struct bench_command *self,
     if (!self->job.device) /* at first they are only checked */
         return bench_case_init(&ignored, operation, settings, error);
     progress_say(&self->job.progress, "measuring %s", operation->name);
-    TRY(bench_run(self->job.device, operation, settings, &self->options,
-                  &self->results[self->count], error));
+    struct bench_result *result = &self->results[self->count];
+    struct bench_options own = self->options;
+    TRY(bench_run(self->job.device, operation, settings, &own, result, error));
+    own.table = NULL;
+    if (result->manifest)
+        TRY(bench_run(self->job.device, operation, settings, &own, &self->builtin[self->count],
+                      error));
     self->count++;
     return HEALCL_OK;
 }
@@ -123,18 +129,13 @@ static void append(char text[CASE_SIZE], const char *before, const char *word)
     snprintf(text + used, CASE_SIZE - used, "%s%s", before, word);
 }
 
-/* "64x4096 int8 heal": the main input without axes of size 1, and what is not as usual. */
+/* "[64, 1, 4096] int8 heal": the main input, and what is not as usual. */
 static const char *describe(const struct bench_result *result, char text[CASE_SIZE])
 {
     const int64_t *of = result->parameters.of;
-    char number[32];
+    char number[32], shape[SHAPE_TEXT_SIZE];
     text[0] = 0;
-    for (uint32_t axis = 0; axis < result->shape.rank; axis++) {
-        snprintf(number, sizeof number, "%" PRId64, result->shape.shape[axis]);
-        if (result->shape.shape[axis] != 1)
-            append(text, *text ? "x" : "", number);
-    }
-    append(text, "", *text ? "" : "1");
+    append(text, "", layout_shape_text(&result->shape, shape));
     if (of[BENCH_DTYPE] && of[BENCH_DTYPE] != 1 + DTYPE_INT64)
         append(text, " ", bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1]);
     if (of[BENCH_BITS] && of[BENCH_BITS] != 62 && of[BENCH_BITS] != 30) {
@@ -169,7 +170,29 @@ static void add_times(cJSON *object, const struct bench_result *result)
              DECIMAL("max_ns", result->max_ns));
 }
 
-static void add_result(cJSON *object, const struct bench_result *result)
+/* How many times as long another one takes; bounds by quartiles: its lower one divided by the upper
+ * one, or the other way round. */
+static void add_ratio(cJSON *object, const struct bench_result *result,
+                      const struct bench_result *other)
+{
+    if (result->samples > 0 && other->samples > 0)
+        JSON_ADD(object, DECIMAL("ratio", other->median_ns / result->median_ns),
+                 DECIMAL("ratio_low", other->quartile_ns[0] / result->quartile_ns[1]),
+                 DECIMAL("ratio_high", other->quartile_ns[1] / result->quartile_ns[0]));
+}
+
+static void add_kernel(cJSON *object, const struct bench_result *result)
+{
+    if (result->kernel)
+        json_add_string(object, "kernel", result->kernel);
+    if (result->manifest)
+        json_add_string(object, "manifest", result->manifest);
+    if (result->not_run[0])
+        json_add_string(object, "not_run", result->not_run);
+}
+
+static void add_result(cJSON *object, const struct bench_result *result,
+                       const struct bench_result *builtin)
 {
     char text[CASE_SIZE];
     const double median = result->median_ns;
@@ -183,26 +206,19 @@ static void add_result(cJSON *object, const struct bench_result *result)
     add_times(object, result);
     JSON_ADD(object, DECIMAL("ns_per_unit", result->units > 0 ? median / (double)result->units : 0),
              DECIMAL("gb_per_s", median > 0 ? (double)result->bytes / median : 0));
+    add_kernel(object, result);
+    if (builtin->samples == 0)
+        return;
+    cJSON *other = json_add_object(object, "builtin");
+    add_kernel(other, builtin);
+    add_times(other, builtin);
+    add_ratio(object, result, builtin);
 }
 
 /* Without a body there is nothing to compare with. */
 static bool is_checked(const struct bench_example *example)
 {
     return example_vendor(example->example->operation)->body_count > 0;
-}
-
-/* How many times as long the body takes; 0 where one of both is not measured. */
-static double ratio_of(const struct bench_example *example)
-{
-    const double kernel = example->of[EXAMPLE_KERNEL].median_ns;
-    return kernel > 0 ? example->of[EXAMPLE_BODY].median_ns / kernel : 0;
-}
-
-/* Divides quartiles: the body's lower one by the kernel's upper one, or the other way round. */
-static double ratio_bound(const struct bench_example *example, int which)
-{
-    const double kernel = example->of[EXAMPLE_KERNEL].quartile_ns[1 - which];
-    return kernel > 0 ? example->of[EXAMPLE_BODY].quartile_ns[which] / kernel : 0;
 }
 
 static void add_example(cJSON *object, const struct bench_example *example)
@@ -219,11 +235,7 @@ static void add_example(cJSON *object, const struct bench_example *example)
             json_add_string(times, "name", example->kernel);
         add_times(times, side);
     }
-    if (ratio_of(example) <= 0)
-        return;
-    JSON_ADD(object, DECIMAL("ratio", ratio_of(example)),
-             DECIMAL("ratio_low", ratio_bound(example, 0)),
-             DECIMAL("ratio_high", ratio_bound(example, 1)));
+    add_ratio(object, &example->of[EXAMPLE_KERNEL], &example->of[EXAMPLE_BODY]);
 }
 
 static cJSON *report(void *context)
@@ -233,7 +245,7 @@ static cJSON *report(void *context)
     report_add_device(json_add_object(document, "device"), &self->job.device->info);
     cJSON *list = json_add_array(document, "results");
     for (size_t i = 0; i < self->count; i++)
-        add_result(json_add_object(list, NULL), &self->results[i]);
+        add_result(json_add_object(list, NULL), &self->results[i], &self->builtin[i]);
     list = self->example_count > 0 ? json_add_array(document, "examples") : NULL;
     for (size_t i = 0; i < self->example_count; i++)
         add_example(json_add_object(list, NULL), &self->examples[i]);
@@ -249,9 +261,13 @@ static void print(void *context, const cJSON *document, const struct style *styl
 {
     (void)context;
     static const struct view_column columns[] = {
-        {"operation", "{op}", VIEW_SHRINKS},    {"case", "{case}", 0},
-        {"ns", "{ns_per_unit:.3}", VIEW_RIGHT}, {"per", "{unit}", 0},
-        {"GB/s", "{gb_per_s:.1}", VIEW_RIGHT},  {"spread", SPREAD(""), VIEW_RIGHT},
+        {"operation", "{op}", VIEW_SHRINKS},
+        {"case", "{case}", 0},
+        {"kernel", "{kernel}", 0},
+        {"ns", "{ns_per_unit:.3}", VIEW_RIGHT},
+        {"per", "{unit}", 0},
+        {"GB/s", "{gb_per_s:.1}", VIEW_RIGHT},
+        {"spread", SPREAD(""), VIEW_RIGHT},
         {"runs", RUNS(""), VIEW_RIGHT},
     };
     static const struct view_column example_columns[] = {
@@ -269,6 +285,10 @@ static void print(void *context, const cJSON *document, const struct style *styl
     if (json_number_at(document, "results") > 0) {
         putc('\n', style->stream);
         VIEW_TABLE(style, json_at(document, "results"), columns);
+        view_each(style, json_at(document, "results"), "{op}, {case}: {not_run}");
+        view_each(style, json_at(document, "results"),
+                  "{op}, {case}: the built-in kernel, {builtin.kernel}, takes {ratio:.2} "
+                  "({ratio_low:.2} to {ratio_high:.2}) of the time of {kernel}, of {manifest}");
     }
     if (!examples)
         return;

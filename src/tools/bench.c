@@ -245,6 +245,27 @@ static enum healcl_status take_samples(struct bench *bench, struct bench_result 
 
 /* ---------------------------------------------------------------- all of it */
 
+static void name_kernel(const struct plan *plan, const struct healcl_device *device,
+                        struct bench_result *result)
+{
+    const struct segment *operate = &plan->segments[BENCH_OPERATE];
+    const struct step *step = &plan->steps[operate->first_step], *end = step + operate->step_count;
+    while (step < end && !family_of(step->kind))
+        step++;
+    if (step == end)
+        return;
+    const struct manifest_kernel found = vendor_kernel_for(plan, step, device);
+    struct healcl_error why = {.status = HEALCL_OK};
+    result->kernel = found.name ? found.name : variant_for(step, device)->name;
+    result->manifest = found.file;
+    const struct vendor_kernel *other =
+        found.name || !plan->table ? NULL : vendor_kernel_at(plan, step, device, 0, &why);
+    if (other)
+        snprintf(result->not_run, sizeof result->not_run, "%.64s, of %.60s, does not run: %.100s",
+                 other->kernel, other->manifest, why.message);
+    healcl_error_clear(&why);
+}
+
 /* Verifies and times a transcript of segments BENCH_PREPARE and so on, whose text this takes.
  * verifies: where the reference can run it. */
 static enum healcl_status run_script(struct bench *bench, struct healcl_device *device, char *text,
@@ -254,6 +275,7 @@ static enum healcl_status run_script(struct bench *bench, struct healcl_device *
     const struct result_sink sink = {.context = bench, .take = take_output};
     TRY(plan_text(&bench->script, text, bench->options, error));
     TRY(make_loop(bench, error));
+    name_kernel(bench->script.plan, device, result);
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
     TRY(executor_run(bench->executor, bench->script.plan, &sink, error));
     if (verifies)

@@ -129,6 +129,8 @@ struct bench_result {
     uint32_t samples;
     double median_ns, min_ns, max_ns; /* of one operation, over the samples */
     double quartile_ns[2];            /* a quarter of the samples is below, and above */
+    const char *kernel, *manifest;    /* of the first step; built-in: manifest is NULL */
+    char not_run[256]; /* which kernel of a manifest did not run it, and why; or "" */
 };
 
 /*

@@ -254,6 +254,18 @@ def replacements(folder):
         code=1)
     folder.write("mod.cl", MOD)
     folder.run("check", "--case", case)
+    # It is measured beside the built-in kernel, where it serves the shape.
+    bench = ("bench", "--op", "mod", "--n", "64", "--batch", "2", "--repeat", "1")
+    result, = folder.json(*bench)["results"]
+    assert (result["kernel"], result["manifest"]) == ("vendors_mod_4", "m.json"), result
+    assert result["ratio"] > 0 and "manifest" not in result["builtin"], result
+    told = folder.run(*bench)
+    assert re.search(r"\nmod, \[2, 1, 1, 64\]: the built-in kernel, \w+, takes [\d.]+ \(.*\) of the time of "
+                     r"vendors_mod_4, of m.json\n", told), told
+    folder.take(replacements=REPLACEMENTS[1:2])
+    result, = folder.json(*bench)["results"]
+    assert "manifest" not in result and "builtin" not in result, result
+    assert result["not_run"].startswith("vendors_mod_2, of m.json, does not run: 'rank(out) == 2 "), result
 
 
 def idle_kernels(folder):
