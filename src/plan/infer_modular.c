@@ -6,14 +6,20 @@
 
 /* ---------------------------------------------------------------- elementwise */
 
-/* The kind of step that is spelled as the operation is. */
+/* The kind of step that has the operation's id: an operation without one does not compile. */
 static enum step_kind kind_of(const struct call *call)
 {
-    int kind = 0;
-    while (!step_traits[kind].operation ||
-           strcmp(step_traits[kind].operation, call->form->operation->name) != 0)
-        kind++;
-    return (enum step_kind)kind;
+#define SECOND(first, second, ...) second
+#define SECOND_OF(...) SECOND(__VA_ARGS__, , )
+#define CASE_infer_elementwise(id) , case OPERATION_##id : return STEP_##id;
+#define OPERATION(id, name, family, infer, ...) SECOND_OF(CASE_##infer(id))
+#define FORM(...)
+    switch (form_id(call->form)) {
+#include "plan/ops.def"
+    default: return (enum step_kind)STEP_KINDS; /* no operation of this function */
+    }
+#undef OPERATION
+#undef FORM
 }
 
 enum healcl_status infer_elementwise(struct call *call, struct healcl_error *error)
