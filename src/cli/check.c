@@ -78,7 +78,7 @@ static const char *self_test_failure(const struct check_command *self)
  * wanted could have had it run. */
 static const char *why_idle(const struct check_command *self, const struct kernel_use *use)
 {
-    if (use->steps > 0 || self->one_cell || !self->job.device ||
+    if (use->steps > 0 || use->wrong > 0 || self->one_cell || !self->job.device ||
         !vendor_is_for_device(use->kernel, &self->job.device->info))
         return NULL;
     for (size_t i = 0; !use->why_not && i < self->example_count; i++)
@@ -201,7 +201,7 @@ static void add_uses(cJSON *list, const struct check_command *self)
                  STRING("manifest", use->kernel->manifest), STRING("of", use->of),
                  NUMBER("steps", use->steps), NUMBER("failed", use->wrong),
                  FLAG("idle", idle != NULL));
-        if (use->steps == 0)
+        if (use->steps + use->wrong == 0)
             json_add_string(object, "why_not",
                             idle           ? idle
                             : use->why_not ? use->why_not

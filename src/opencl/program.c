@@ -74,19 +74,24 @@ static char *build_log(struct healcl_device *device, cl_program id, const char *
     return NULL;
 }
 
-/* The error of a failed build, with what the compiler said. */
+/* The error of a failed build, with the first one of the compiler's; the detail has all of them. */
 static enum healcl_status build_error(struct healcl_device *device, const struct program *program,
                                       cl_program id, const char *options, cl_int code,
                                       struct healcl_error *error)
 {
     char head[LAUNCH_OPTIONS_SIZE + 280];
-    (void)ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s", program->name,
-                device->info.name, opencl_error_name(code));
     if (!error)
         return HEALCL_DEVICE;
-    error->opencl_code = code;
     snprintf(head, sizeof head, "built with %s\n", options);
-    error->detail = build_log(device, id, head);
+    char *log = build_log(device, id, head);
+    const char *at = log ? strstr(log + strlen(head), "error") : NULL;
+    while (at && at[-1] != '\n') /* the head ends with one */
+        at--;
+    (void)ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s%s%.*s", program->name,
+                device->info.name, opencl_error_name(code), at ? ": " : "",
+                at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+    error->opencl_code = code;
+    error->detail = log;
     return HEALCL_DEVICE;
 }
 
@@ -835,7 +840,7 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     if (status == HEALCL_OK)
         status = build_or_share(device, program, error);
     if (status != HEALCL_OK && program && device->programs->unsupported_met &&
-        device->programs->keeps_failures && error)
+        (device->programs->keeps_failures || launch->source) && error)
         program->failure = strdup(error->message);
     if (status != HEALCL_OK && (!program || !program->failure)) {
         program_free(device, program, false);

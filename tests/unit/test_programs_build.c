@@ -123,9 +123,11 @@ static void shows_the_build_log(void **state)
     OK(device_add_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n", &error));
     assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     char expected[512];
-    snprintf(expected, sizeof expected,
-             "program 'simple' does not build on %s: CL_BUILD_PROGRAM_FAILURE", device->info.name);
-    assert_string_equal(error.message, expected);
+    snprintf(
+        expected, sizeof expected,
+        "program 'simple' does not build on %s: CL_BUILD_PROGRAM_FAILURE: ", device->info.name);
+    assert_int_equal(strncmp(error.message, expected, strlen(expected)), 0);
+    assert_non_null(strstr(error.message, "undeclared"));
     assert_int_equal(error.opencl_code, CL_BUILD_PROGRAM_FAILURE);
     assert_non_null(error.detail);
     assert_int_equal(strncmp(error.detail, "built with -cl-std=CL1.2 -w ", 28), 0);
