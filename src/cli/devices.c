@@ -24,6 +24,7 @@ struct devices_command {
     bool is_of_driver;         /* the error */
     struct self_test_result *self_tests;
     struct device_rates *rates; /* NULL: not measured */
+    int interrupted;            /* the signal that ended the self-tests, or 0 */
 };
 
 /* ---------------------------------------------------------------- listing */
@@ -132,9 +133,9 @@ static void take_outcome(struct self_test_result *self_test, const struct device
 }
 
 /* Runs a device's self-test in a process of its own: a driver may crash or hang there. Returns
- * false where the user wants no more. */
-static bool test_in_child(const struct device_info *info, uint32_t seconds,
-                          struct self_test_result *self_test)
+ * the signal with which the user wants no more, or 0. */
+static int test_in_child(const struct device_info *info, uint32_t seconds,
+                         struct self_test_result *self_test)
 {
     char selector[SELECTOR_SIZE], signal[PROCESS_SIGNAL_SIZE];
     const char *arguments[] = {"healcl",      PROCESS_CHILD, "devices",
@@ -142,7 +143,7 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
                                NULL};
     struct process_result result = {.text = NULL};
     struct healcl_error error = {.status = HEALCL_OK};
-    bool goes_on = true;
+    int interrupted = 0;
     if (process_run(arguments, seconds, &result, &error) == HEALCL_OK) {
         char what[64] = "";
         if (result.end == PROCESS_KILLED)
@@ -152,17 +153,17 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
             snprintf(what, sizeof what, "does not end its self-test within %u s", seconds);
         else if (result.end == PROCESS_EXITED && !result.is_own)
             snprintf(what, sizeof what, "ends its self-test with exit code %d", result.code);
-        goes_on = result.end != PROCESS_INTERRUPTED;
+        interrupted = result.end == PROCESS_INTERRUPTED ? result.code : 0;
         if (*what) {
             self_test->outcome = SELF_TEST_FAILED;
             snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %s %s %s%s%.300s", selector,
                      info->name, what, *result.last_line ? ": " : "", result.last_line);
-        } else if (goes_on)
+        } else if (!interrupted)
             take_outcome(self_test, info, &result);
     }
     process_result_release(&result);
     healcl_error_clear(&error);
-    return goes_on;
+    return interrupted;
 }
 
 /* The self-tests of all devices that can be used: what is cached; of those that have not run theirs
@@ -172,7 +173,7 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
 static int test_all(struct devices_command *self)
 {
     int code = EXIT_VERIFIED;
-    bool runs = !self->no_tests && !self->measures;
+    const bool runs = !self->no_tests && !self->measures;
     const size_t count = self->listing.count;
     size_t usable = 0, failed = 0;
     self->self_tests = xcalloc(count, sizeof *self->self_tests);
@@ -185,9 +186,9 @@ static int test_all(struct devices_command *self)
         self_test->outcome = self_test_read_cached(info, self_test->reason);
         if (self->rates && self->rates[i].products > 0)
             self_test->outcome = SELF_TEST_PASSED;
-        if (runs && self_test->outcome == SELF_TEST_NOT_RUN) {
+        if (runs && !self->interrupted && self_test->outcome == SELF_TEST_NOT_RUN) {
             progress_say(&self->job.progress, "testing %s", info->name);
-            runs = test_in_child(info, self->job.timeout, self_test);
+            self->interrupted = test_in_child(info, self->job.timeout, self_test);
         }
         failed += self_test->outcome == SELF_TEST_FAILED;
     }
@@ -376,7 +377,10 @@ static int print_devices(const struct command *command, struct devices_command *
     const int tested = test_all(self);
     code = code == EXIT_VERIFIED ? tested : code;
     const int reported = job_report(command, self);
-    return finish_output(code == EXIT_VERIFIED ? reported : code);
+    code = finish_output(code == EXIT_VERIFIED ? reported : code);
+    if (self->interrupted)
+        (void)raise(self->interrupted);
+    return code;
 }
 
 /* ---------------------------------------------------------------- options */

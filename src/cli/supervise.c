@@ -32,11 +32,17 @@ static void remove_files(void)
         temporary_remove_all();
 }
 
+/* Ends this process as the signal would have without a handler. */
 static void end_by_signal(int number)
 {
+    sigset_t only;
     remove_files();
+    sigemptyset(&only);
+    sigaddset(&only, number);
     signal(number, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
     raise(number);
+    _exit(128 + number); /* the kernel keeps such signals from the first process of a container */
 }
 
 static void write_text(const char *text)
@@ -175,15 +181,6 @@ static void wait_for_end(struct watch *watch, const sigset_t *signals, uint32_t 
         look(watch, signals, &deadline);
 }
 
-/* Ends this process as it would have ended without a child. */
-static _Noreturn void end_by(int number, const sigset_t *before)
-{
-    signal(number, SIG_DFL);
-    sigprocmask(SIG_SETMASK, before, NULL);
-    raise(number);
-    _exit(128 + number); /* the first process of a container is not ended so */
-}
-
 /* ---------------------------------------------------------------- telling */
 
 /* Says in one line what happened. */
@@ -273,8 +270,7 @@ static void become_child(const int pipes[2], pid_t parent, const sigset_t *befor
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-static int watch_child(struct watch *watch, struct command_job *job, const sigset_t *signals,
-                       const sigset_t *before)
+static int watch_child(struct watch *watch, struct command_job *job, const sigset_t *signals)
 {
     wait_for_end(watch, signals, job->timeout);
     if (!watch->has_ended) {
@@ -285,10 +281,8 @@ static int watch_child(struct watch *watch, struct command_job *job, const sigse
     const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
     if (!watch->interrupt && (number == SIGINT || number == SIGTERM || number == SIGHUP))
         watch->interrupt = number;
-    if (watch->interrupt) {
-        temporary_remove_all();
-        end_by(watch->interrupt, before);
-    }
+    if (watch->interrupt)
+        end_by_signal(watch->interrupt);
     return watch->has_ended && verdict_holds(&watch->verdict, watch->status) ? watch->verdict.code
                                                                              : conclude(watch, job);
 }
@@ -328,5 +322,5 @@ void supervise(const struct command *command, struct command_job *job, bool open
     }
     close(pipes[1]);
     watch.words = pipes[0];
-    end_at_once(watch_child(&watch, job, &signals, &before));
+    end_at_once(watch_child(&watch, job, &signals));
 }

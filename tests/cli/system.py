@@ -7,6 +7,7 @@ ends with one line, an exit code, and no file left behind.
 
 Sanitizers take memory of their own: with --sanitized its limits are left out.
 """
+import contextlib
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +79,23 @@ def test_signals(system):
             assert not os.listdir(place), os.listdir(place)
 
 
+def test_first_process(system):
+    """As the first process of a container: the kernel lets no signal end that by default."""
+    if subprocess.run(["unshare", "-pf", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("first process: skipped, unshare needs root")
+        return
+    again = ("--repeat", "250000", ROOT / "transcripts/nothing.json")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for command in (("run", "--reference"), ("compare", "--no-measure", "-d", "reference")):
+            process = subprocess.Popen(["unshare", "-pf", system.healcl, *command, *again],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while process.poll() is None:  # the first ones may come before it has handlers
+                time.sleep(0.05)
+                for child in Path(f"/proc/{process.pid}/task/{process.pid}/children"
+                                  ).read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(child), number)
+            assert process.returncode == 128 + number, (command, process.returncode)
 
 
 def test_cut_while_mapped(system):
@@ -151,7 +170,7 @@ def test_memory_limit(system):
 
 
 def main():
-    tests = [test_signals, test_cut_while_mapped, test_written_while_mapped,
+    tests = [test_signals, test_first_process, test_cut_while_mapped, test_written_while_mapped,
              test_file_size_limit]
     if "--sanitized" not in sys.argv:
         tests += [test_memory_limit]
