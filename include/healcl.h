@@ -201,10 +201,11 @@ struct healcl_limits {
  * Maps a transcript, checks it whole and plans it. limits may be NULL.
  * Errors: HEALCL_USAGE if the file cannot be read or there is no such pass; HEALCL_REFUSED with
  * entry, operation and argument in the message; HEALCL_NO_MEMORY. A packed file is unpacked in the
- * folder TMPDIR. Any other stays open and mapped until the transcript is closed. If it is truncated
- * before that, or its disk fails, the process gets SIGBUS. The library installs no handler for it;
- * the program healcl does. If it is written to before that, runs and comparisons are HEALCL_REFUSED
- * with HEALCL_CAUSE_FILE, unless all is as expected.
+ * folder TMPDIR. Any other stays open and mapped until the transcript is closed. If it is written
+ * to, or truncated, before that, runs and comparisons are HEALCL_REFUSED with HEALCL_CAUSE_FILE,
+ * unless all is as expected. Its size is looked at before each tensor is read. If it is truncated
+ * while that is read, or its disk fails, the process gets SIGBUS. The library installs no handler
+ * for it; the program healcl does.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,

@@ -66,6 +66,7 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
     struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
     decoding.copy = copy;
     TRY(payload_check_data(payload, error));
+    TRY(source_check_size(self->launcher.plan->source, error));
     if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
         return upload_whole(&decoding, place, storage_bytes(storage), buffer, error);
     return device_upload(device, place, storage_bytes(storage),

@@ -53,6 +53,7 @@ static enum healcl_status run_step(struct reference_executor *self, const struct
         TRY(reference_memory(self->reference, storage, &memory, error));
         memcpy(memory, bound, storage_bytes(storage));
     } else {
+        TRY(source_check_size(self->plan->source, error));
         TRY(reference_step(self->reference, step, error));
     }
     executor_note_upload(&self->base, storage);

@@ -266,6 +266,7 @@ static enum healcl_status compare(struct results *results, const struct step *st
 {
     const struct tensor *tensor = step->in[0];
     struct comparison comparison;
+    TRY(source_check_size(results->plan->source, error));
     TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &comparison,
                        error));
     *verified = comparison_is_equal(&comparison) ? DUMP_EQUAL : DUMP_DIFFERENT;
@@ -301,6 +302,7 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     bool compares = !results->options->no_verify;
     if (first == 0)
         results->pieces = (struct comparison){.same_shape = true};
+    TRY(source_check_size(results->plan->source, error));
     if (compares)
         TRY(compare_piece(tensor->storage->dtype, first, count, data, step->payload,
                           &results->pieces, error));

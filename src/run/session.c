@@ -405,6 +405,7 @@ enum healcl_status healcl_session_compare(struct healcl_session *session, size_t
     if (!step->payload)
         FAIL(error, HEALCL_USAGE, "the transcript expects nothing of result %zu", result);
     struct comparison comparison;
+    TRY(source_check_size(session->plan->source, error));
     const struct layout *layout = &step->in[0]->layout;
     TRY(compare_result(layout, step->in[0]->storage->dtype, data, step->payload, &comparison,
                        error));

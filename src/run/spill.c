@@ -62,6 +62,7 @@ static enum healcl_status read_upload(struct device_executor *self, const struct
         return HEALCL_OK;
     }
     TRY(payload_check_data(payload, error));
+    TRY(source_check_size(self->launcher.plan->source, error));
     TRY(count == storage->elements
             ? payload_read(payload, storage->dtype, memory, error)
             : payload_read_part(payload, storage->dtype, first, count, memory, error));

@@ -239,6 +239,7 @@ static enum healcl_status read_file(const struct healcl_transcript *transcript, 
     const struct step *step =
         is_input ? transcript->input_steps[number] : transcript->result_steps[number];
     const struct source *source = transcript->plan->source;
+    TRY(source_check_size(source, error));
     enum healcl_status status =
         read_payload(step->payload, is_input ? step->out : step->in[0], memory, error);
     if (status != HEALCL_OK)

@@ -154,11 +154,13 @@ static bool same_time(struct timespec a, struct timespec b)
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-static enum healcl_status check_file(const struct source *source, struct healcl_error *error)
+static enum healcl_status check_file(const struct source *source, bool whole,
+                                     struct healcl_error *error)
 {
     const struct stat *before = &source->opened;
     struct stat now;
-    if (!source->is_shared || fstat(source->file, &now) != 0)
+    if (!source->is_shared || fstat(source->file, &now) != 0 ||
+        (!whole && now.st_size >= before->st_size))
         return HEALCL_OK;
     if (now.st_size != before->st_size)
         REFUSE_FOR(error, FILE, "the file changed while it was read: it has %lld bytes, not %lld",
@@ -170,12 +172,24 @@ static enum healcl_status check_file(const struct source *source, struct healcl_
     return HEALCL_OK;
 }
 
+static enum healcl_status check_files(const struct source *source, bool whole,
+                                      struct healcl_error *error)
+{
+    TRY(check_file(source, whole, error));
+    if (source->beside && source->beside->name)
+        TRY_PREFIX(check_file(&source->beside->file, whole, error),
+                   "'%.80s': ", source->beside->name);
+    return HEALCL_OK;
+}
+
 enum healcl_status source_check(const struct source *source, struct healcl_error *error)
 {
-    TRY(check_file(source, error));
-    if (source->beside && source->beside->name)
-        TRY_PREFIX(check_file(&source->beside->file, error), "'%.80s': ", source->beside->name);
-    return HEALCL_OK;
+    return check_files(source, true, error);
+}
+
+enum healcl_status source_check_size(const struct source *source, struct healcl_error *error)
+{
+    return check_files(source, false, error);
 }
 
 enum healcl_status source_explain(const struct source *source, enum healcl_status status,

@@ -46,6 +46,10 @@ enum healcl_status source_open_beside(const struct source *source, const char *n
  * another has taken the place of, by a rename, is still what is mapped. */
 enum healcl_status source_check(const struct source *source, struct healcl_error *error);
 
+/* Refuses a file that is shorter than when it was opened, or that of its payloads: to read what was
+ * cut off would end the process. */
+enum healcl_status source_check_size(const struct source *source, struct healcl_error *error);
+
 /* Explains a status: where it is a refusal or a difference, and source_check refuses the file,
  * that goes in its place. */
 enum healcl_status source_explain(const struct source *source, enum healcl_status status,
