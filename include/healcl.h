@@ -465,7 +465,8 @@ struct healcl_observer {
     /* Called before each segment, and within long ones. */
     void (*progress)(void *context, size_t segment, size_t segment_count, const char *name,
                      size_t step, size_t step_count);
-    /* Called before each operation: true ends the run there, with HEALCL_CANCELLED. */
+    /* Called before each operation, and now and then within one that the host computes: true ends
+     * the run there, with HEALCL_CANCELLED. */
     bool (*cancelled)(void *context);
 };
 
@@ -697,7 +698,8 @@ bool healcl_session_poll(const struct healcl_session *session);
 HEALCL_MUST_CHECK enum healcl_status healcl_session_wait(struct healcl_session *session,
                                                          struct healcl_error *error);
 
-/* Ends the current run, if any, before its next operation, with HEALCL_CANCELLED. */
+/* Ends the current run, if any, before its next operation, or within one that the host computes,
+ * with HEALCL_CANCELLED. */
 void healcl_session_cancel(struct healcl_session *session);
 
 /* Writes a result to the caller's memory, packed and in C order, as soon as it is there, in each
@@ -892,6 +894,10 @@ struct healcl_queue_options {
     /* Waits for each call: data errors are errors of the call itself, not of the next function that
      * waits. */
     bool synchronous;
+    /* Called now and then, in the thread of a call or wait that goes on: true ends it, as
+     * healcl_queue_cancel does. NULL: nothing is asked. */
+    bool (*cancelled)(void *context);
+    void *cancelled_context;
 };
 
 /* As healcl_queue_open, with options, which may be NULL. */
@@ -912,9 +918,10 @@ HEALCL_MUST_CHECK enum healcl_status healcl_queue_wait(struct healcl_queue *queu
 /* Whether healcl_queue_wait would return at once: all calls have ended, or the queue is NULL. */
 bool healcl_queue_poll(struct healcl_queue *queue);
 
-/* Ends the current healcl_queue_wait or call, if any, with HEALCL_CANCELLED; from any thread. A
- * wait leaves enqueued calls running, to be waited for later. A call ends after the operations that
- * have begun. Reads wait to their end. */
+/* Ends the function of the queue or of its tensors that goes on, if any, with HEALCL_CANCELLED;
+ * from any thread. Enqueued calls go on, and can be waited for later. A call that had to wait for
+ * others is not made. One that the host computes ends early, and leaves what it writes undefined.
+ * The transfer of a read or write that has begun ends first. */
 void healcl_queue_cancel(struct healcl_queue *queue);
 
 /* The number of steps so far that the host ran because the device could not; 0 for a NULL queue. */

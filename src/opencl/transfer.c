@@ -4,10 +4,6 @@
 
 #include "opencl/internal.h"
 
-/* Up to this, an upload is a buffer made from the data. With PoCL 3.1 that takes a few us where
- * mapping takes 45, most of it for two threads to wake each other. */
-enum { SMALL_UPLOAD_BYTES = 1 << 16 };
-
 /* The limit for data that lie in memory, and would be copied to what is mapped as well. */
 enum { COPIED_UPLOAD_BYTES = 1 << 20 };
 
@@ -264,7 +260,7 @@ enum healcl_status device_write(struct healcl_device *device, const struct buffe
 {
     if (bytes == 0)
         return HEALCL_OK;
-    if (bytes <= SMALL_UPLOAD_BYTES)
+    if (bytes <= DEVICE_COPIED_BYTES)
         return write_copy(device, buffer, offset, bytes, data, error);
     TRY(device_await_uploads(device, error));
     return move_now(device, buffer, offset, bytes, NULL, data, error);
@@ -377,7 +373,7 @@ bool device_shares_memory(const struct healcl_device *device)
 
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
 {
-    return device_shares_memory(device) && bytes > 0 && bytes <= SMALL_UPLOAD_BYTES;
+    return device_shares_memory(device) && bytes > 0 && bytes <= DEVICE_COPIED_BYTES;
 }
 
 enum healcl_status device_upload(struct healcl_device *device, const struct buffer_place *place,

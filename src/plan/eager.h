@@ -48,6 +48,9 @@ void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device
 /* Whether the steps so far have to be waited for, and forgotten, before another call is planned. */
 bool eager_plan_is_full(const struct eager_plan *eager);
 
+/* Whether there is room for the one step of eager_plan_drop. */
+bool eager_plan_has_room(const struct eager_plan *eager);
+
 /* Plans a call: its steps are those of plan.steps from *first on. *result becomes the tensor that
  * it makes or views, alive until eager_plan_forget, or NULL. Where it is refused, it has left
  * nothing. */

@@ -84,6 +84,7 @@ enum healcl_status reference_digits(struct reference *reference, const struct st
     const struct layout *layouts[] = {&first, &a.layout};
     struct walk walk;
     for (walk_init(&walk, 2, layouts); walk.left > 0; walk_next(&walk)) {
+        TRY(reference_visit(reference, out.layout.shape[last], error));
         uint64_t value = (uint64_t)operand_load(&a, walk.position[1]) & mask;
         store_digits(reference, &out, walk.position[0], out.layout.stride[last],
                      out.layout.shape[last], step->value[0], &value, 1);
@@ -183,7 +184,10 @@ enum healcl_status reference_digits_full_q(struct reference *reference, const st
         struct layout from = layout_drop_axis(&a.layout, 1); /* where j = 0 */
         const struct layout *layouts[] = {&to, &from};
         struct walk walk;
-        for (walk_init(&walk, 2, layouts); walk.left > 0; walk_next(&walk)) {
+        for (walk_init(&walk, 2, layouts);
+             walk.left > 0 &&
+             (status = reference_visit(reference, basis.k * basis.k, error)) == HEALCL_OK;
+             walk_next(&walk)) {
             crt_value(&basis, &a, walk.position[1], a.layout.stride[1]);
             store_digits(reference, &out, walk.position[0], out.layout.stride[1],
                          out.layout.shape[1], step->value[0], basis.x, basis.limbs);

@@ -34,6 +34,8 @@ enum healcl_status reference_elementwise(struct reference *reference, const stru
     struct walk walk;
     for (walk_init(&walk, 1 + count, layouts); walk.left > 0; walk_next(&walk)) {
         int64_t x[4];
+        if (walk.left % CHECKED_ELEMENTS == 0)
+            TRY(reference_visit(reference, CHECKED_ELEMENTS, error));
         for (uint32_t i = 0; i < count; i++)
             x[i] = operand_load(&in[i], walk.position[1 + i]);
         operand_store(&out, walk.position[0], compute(first, x[0], x[1], x[2]));

@@ -27,6 +27,8 @@ enum healcl_status reference_gather(struct reference *reference, const struct st
     const struct layout *layouts[] = {&out.layout, &line, &idx.layout};
     struct walk walk;
     for (walk_init(&walk, 3, layouts); walk.left > 0; walk_next(&walk)) {
+        if (walk.left % CHECKED_ELEMENTS == 0)
+            TRY(reference_visit(reference, CHECKED_ELEMENTS, error));
         int64_t index = operand_load(&idx, walk.position[2]);
         if (index < 0)
             index += size;

@@ -95,8 +95,11 @@ enum healcl_status reference_fill(struct reference *reference, const struct step
     TRY(reference_operand(&out, reference, step->out, error));
     const struct layout *layouts[] = {&out.layout};
     struct walk walk;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk))
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk)) {
+        if (walk.left % CHECKED_ELEMENTS == 0)
+            TRY(reference_visit(reference, CHECKED_ELEMENTS, error));
         operand_store(&out, walk.position[0], step->value[0]);
+    }
     return HEALCL_OK;
 }
 
@@ -109,8 +112,11 @@ enum healcl_status reference_copy(struct reference *reference, const struct step
     TRY(reference_operand(&a, reference, step->in[0], error));
     const struct layout *layouts[] = {&out.layout, &a.layout};
     struct walk walk;
-    for (walk_init(&walk, 2, layouts); walk.left > 0; walk_next(&walk))
+    for (walk_init(&walk, 2, layouts); walk.left > 0; walk_next(&walk)) {
+        if (walk.left % CHECKED_ELEMENTS == 0)
+            TRY(reference_visit(reference, CHECKED_ELEMENTS, error));
         operand_store(&out, walk.position[0], operand_load(&a, walk.position[1]));
+    }
     return HEALCL_OK;
 }
 

@@ -25,6 +25,19 @@ static inline void operand_store(const struct operand *operand, int64_t position
     dtype_store(operand->dtype, operand->bytes, position, value);
 }
 
+enum { CHECKED_ELEMENTS = 1 << 14 };
+
+/* Called before a step visits count elements. Errors: those of reference->check. */
+static inline enum healcl_status reference_visit(struct reference *reference, int64_t count,
+                                                 struct healcl_error *error)
+{
+    reference->unchecked += count;
+    if (!reference->check || reference->unchecked < CHECKED_ELEMENTS)
+        return HEALCL_OK;
+    reference->unchecked = 0;
+    return reference->check(reference->executor, error);
+}
+
 /* Refuses the first element of input i that is outside of [lowest, highest]; `what` is the rest of
  * the message. */
 enum healcl_status reference_check_range(struct reference *reference, const struct step *step,

@@ -20,6 +20,8 @@
 
 #include "plan/plan.h"
 
+struct executor; /* of the caller */
+
 /* The memory of one storage: its elements in their dtype. */
 struct reference_memory {
     void *bytes; /* NULL before the first use and after a release */
@@ -31,6 +33,11 @@ struct reference {
     struct reference_memory *memories; /* by storage id; the plan's constants are not among them */
     uint64_t dropped_digits;           /* values so far that had gadget digits beyond those kept */
     int refused_input;                 /* of the latest step; NO_INPUT: none */
+    /* Called now and then within a step, unless it is NULL. An error ends the step; the elements
+     * that it writes are then undefined. */
+    enum healcl_status (*check)(const struct executor *executor, struct healcl_error *error);
+    const struct executor *executor;
+    int64_t unchecked; /* elements visited since the last check */
 };
 
 /* Looks only at storage_count and constants of the plan. Errors: HEALCL_NO_MEMORY. */

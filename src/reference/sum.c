@@ -19,6 +19,7 @@ enum healcl_status reference_axis_modsum(struct reference *reference, const stru
     const struct layout *layouts[] = {&out.layout, &first, &q.layout};
     struct walk walk;
     for (walk_init(&walk, 3, layouts); walk.left > 0; walk_next(&walk)) {
+        TRY(reference_visit(reference, size, error));
         int128 sum = 0; /* of fewer than 2^63 values: |sum| < 2^126 */
         for (int64_t i = 0; i < size; i++)
             sum += operand_load(&a, walk.position[1] + i * stride);
@@ -30,13 +31,16 @@ enum healcl_status reference_axis_modsum(struct reference *reference, const stru
 
 /* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[r,i,j,m]) mod q[j], in [0, q), with
  * m = perm[l], or l where perm is NULL; adds: whether out counts. All data have been checked. */
-static void accumulate(const struct operand *out, const struct operand *a, const struct operand *b,
-                       const int64_t *q, const int64_t *perm, bool adds)
+static enum healcl_status accumulate(struct reference *reference, const struct operand *out,
+                                     const struct operand *a, const struct operand *b,
+                                     const int64_t *q, const int64_t *perm, bool adds,
+                                     struct healcl_error *error)
 {
     const struct layout *at_out = &out->layout, *at_a = &a->layout, *at_b = &b->layout;
     int64_t reps = at_a->shape[0], s = at_a->shape[1], k = at_a->shape[2], n = at_a->shape[3];
     for (int64_t r = 0; r < reps; r++)
-        for (int64_t j = 0; j < k; j++)
+        for (int64_t j = 0; j < k; j++) {
+            TRY(reference_visit(reference, n * s, error));
             for (int64_t l = 0; l < n; l++) {
                 int64_t m = perm ? perm[l] : l;
                 int64_t to = at_out->offset + r * at_out->stride[0] + j * at_out->stride[1] +
@@ -54,6 +58,8 @@ static void accumulate(const struct operand *out, const struct operand *a, const
                 }
                 operand_store(out, to, (int64_t)floor_remainder(sum, q[j]));
             }
+        }
+    return HEALCL_OK;
 }
 
 /* The terms and weights of a base conversion's digit. */
@@ -88,7 +94,7 @@ enum healcl_status reference_modmul_axis_sum(struct reference *reference, const 
         if (status == HEALCL_OK && step->kind == STEP_BASE_CONVERSION)
             status = take_digit(&a, &b, reference, step, i, error);
         if (status == HEALCL_OK)
-            accumulate(&out, &a, &b, moduli, perm, step_adds(step));
+            status = accumulate(reference, &out, &a, &b, moduli, perm, step_adds(step), error);
         out.layout.offset += sum.out_distance;
         a.layout.offset += sum.a_distance;
         b.layout.offset += sum.b_distance;

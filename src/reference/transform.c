@@ -127,13 +127,16 @@ enum healcl_status reference_transform(struct reference *reference, const struct
     if (status == HEALCL_OK) {
         const int64_t *shape = out.layout.shape;
         const int64_t *in = a.layout.stride, *to = out.layout.stride;
-        for (int64_t j = 0; j < shape[2]; j++) {
+        for (int64_t j = 0; j < shape[2] && status == HEALCL_OK; j++) {
             tables_choose(&tables, j);
-            for (int64_t l = 0; l < shape[0]; l++)
-                for (int64_t r = 0; r < shape[1]; r++)
+            for (int64_t i = 0; i < shape[0] * shape[1] && status == HEALCL_OK; i++) {
+                const int64_t l = i / shape[1], r = i % shape[1];
+                status = reference_visit(reference, tables.n, error);
+                if (status == HEALCL_OK)
                     transform_one(&tables, j, &a,
                                   a.layout.offset + l * in[0] + r * in[1] + j * in[2], &out,
                                   out.layout.offset + l * to[0] + r * to[1] + j * to[2]);
+            }
         }
     }
     free(tables.q);

@@ -202,6 +202,8 @@ static enum healcl_status prepare_host(struct device_executor *self, const struc
         FAIL(error, HEALCL_DEVICE, "the device lacks kernels for it: %s", reason);
     if (!self->reference)
         TRY(reference_create(self->launcher.plan, &self->reference, error));
+    self->reference->check = executor_check_cancelled;
+    self->reference->executor = &self->base;
     TRY(device_executor_read_status(self, error));
     self->base.host_steps++;
     return note_fallback(self, step, reason, error);

@@ -38,8 +38,34 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
     return status;
 }
 
+/* Nothing wakes a thread up that waits for a device: it asks again and again, at first without a
+ * pause, for most waits are short, then for a sixteenth of the time so far, a millisecond at most.
+ */
+static enum healcl_status await_or_cancel(struct healcl_queue *queue, struct healcl_error *error)
+{
+    enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
+    const uint64_t start = monotonic_nanoseconds();
+    while (!healcl_queue_poll(queue)) {
+        TRY(executor_check_cancelled(queue->executor, error));
+        const uint64_t spent = monotonic_nanoseconds() - start;
+        const uint64_t pause = spent / 16 < PAUSE ? spent / 16 : PAUSE;
+        if (spent < SPIN)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *error)
+{
+    enum { FEW_STEPS = 4 }; /* the driver awaits them sooner */
+    return queue->eager.plan.step_count > FEW_STEPS ? await_or_cancel(queue, error) : HEALCL_OK;
+}
+
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
+    TRY(queue_await(queue, error));
     struct healcl_error own = {.status = HEALCL_OK};
     enum healcl_status status = wait_anyhow(queue, &own);
     if (queue->missed.status != HEALCL_OK) { /* it came first */
@@ -98,7 +124,7 @@ void queue_drop(struct healcl_queue *queue, const struct tensor *view)
     size_t first = queue->eager.plan.step_count;
     struct healcl_error *missed = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
     enum healcl_status status = HEALCL_OK;
-    if (eager_plan_is_full(&queue->eager)) {
+    if (!eager_plan_has_room(&queue->eager)) {
         status = wait_anyhow(queue, missed);
         first = 0;
     }
@@ -145,7 +171,7 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
                                      uint32_t count, struct healcl_error *error)
 {
     atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
-    queue_free_released(queue);
+    TRY(queue_free_released(queue, error));
     if (eager_plan_is_full(&queue->eager))
         TRY(queue_wait(queue, error));
     queue->eager.calls_since++;
@@ -320,6 +346,7 @@ static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_d
         eager_plan_cache_calls(&queue->eager, queue->device, vendor_runs_again);
     queue->executor->uploads = queue->uploads;
     queue->executor->is_cancelled = &queue->is_cancelled;
+    queue->executor->observer = &queue->observer;
     return HEALCL_OK;
 }
 
@@ -338,7 +365,11 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
     }
     queue->operations = operations_retain(limits ? limits->operations : NULL);
     queue->sink = (struct result_sink){.context = queue, .take_piece = take_piece};
-    queue->synchronous = options && options->synchronous;
+    if (options) {
+        queue->synchronous = options->synchronous;
+        queue->observer = (struct healcl_observer){.context = options->cancelled_context,
+                                                   .cancelled = options->cancelled};
+    }
     status = open_queue(queue, device, error);
     if (status != HEALCL_OK) {
         healcl_queue_close(queue);
@@ -373,30 +404,11 @@ void healcl_queue_cancel(struct healcl_queue *queue)
         atomic_store(&queue->is_cancelled, true);
 }
 
-/* Nothing wakes a thread up that waits for a device: it asks again and again, at first without a
- * pause, for most waits are short, then for a sixteenth of the time so far, a millisecond at most.
- */
-static enum healcl_status await_or_cancel(struct healcl_queue *queue, struct healcl_error *error)
-{
-    enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
-    const uint64_t start = monotonic_nanoseconds();
-    while (!healcl_queue_poll(queue)) {
-        TRY(executor_check_cancelled(queue->executor, error));
-        const uint64_t spent = monotonic_nanoseconds() - start;
-        const uint64_t pause = spent / 16 < PAUSE ? spent / 16 : PAUSE;
-        if (spent < SPIN)
-            sched_yield();
-        else
-            nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
-    }
-    return HEALCL_OK;
-}
-
 enum healcl_status healcl_queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
     NEED(queue, error);
     atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
-    queue_free_released(queue);
+    TRY(queue_free_released(queue, error));
     TRY(await_or_cancel(queue, error));
     return queue_wait(queue, error);
 }

@@ -38,13 +38,18 @@ struct healcl_queue {
     bool synchronous;                     /* each call is waited for */
     bool has_enqueued, has_enqueued_more; /* since a wait, and since healcl_queue_poll */
     atomic_bool is_cancelled;
-    size_t constants;           /* of the plan, that the executor knows */
-    struct entry entry;         /* of the call in hand; large */
+    struct healcl_observer observer; /* its cancelled is the caller's, or NULL */
+    size_t constants;                /* of the plan, that the executor knows */
+    struct entry entry;              /* of the call in hand; large */
     void *read;                 /* where a result is to be copied to; NULL: nobody waits for it */
     struct healcl_error missed; /* of a wait that had nobody to tell; status HEALCL_OK: none */
 };
 
-/* Waits for all calls. Errors: as healcl_queue_wait. */
+/* Waits until the device has done all calls, unless few steps are left. Errors:
+ * HEALCL_CANCELLED. */
+enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *error);
+
+/* The same, and takes what has become of them. Errors: as healcl_queue_wait. */
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
 
 /* Begins the queue's entry: what the steps so far take is there again before its arguments are set.
@@ -72,8 +77,8 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
 /* A handle for a view, which is held already; NULL where memory is lacking. */
 struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view);
 
-/* Frees the handles that were released. */
-void queue_free_released(struct healcl_queue *queue);
+/* Frees the handles that were released. Errors: HEALCL_CANCELLED; the rest stays released. */
+enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl_error *error);
 
 /* The queue is closed: handles that are left, and released later, have only their own memory. */
 void queue_leave_handles(struct healcl_queue *queue);

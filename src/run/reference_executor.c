@@ -175,6 +175,8 @@ enum healcl_status reference_executor_create(const struct plan *plan, struct exe
         destroy(&self->base);
         return status;
     }
+    self->reference->check = executor_check_cancelled;
+    self->reference->executor = &self->base;
     *result = &self->base;
     return HEALCL_OK;
 }

@@ -63,16 +63,32 @@ static void forget_handle(struct healcl_tensor *tensor)
     queue_drop(queue, &tensor->view);
 }
 
-void queue_free_released(struct healcl_queue *queue)
+/* Adds handles, each before the next one, to the released ones. */
+static void add_released(struct handles *handles, struct healcl_tensor *last)
+{
+    struct healcl_tensor *first = last, *before = atomic_load(&handles->released);
+    while (first->released)
+        first = first->released;
+    do
+        first->released = before;
+    while (!atomic_compare_exchange_weak(&handles->released, &before, last));
+}
+
+enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl_error *error)
 {
     if (!atomic_load_explicit(&queue->handles->released, memory_order_relaxed))
-        return;
+        return HEALCL_OK;
     struct healcl_tensor *tensor = atomic_exchange(&queue->handles->released, NULL), *before;
     for (; tensor; tensor = before) {
+        if (!eager_plan_has_room(&queue->eager) && queue_await(queue, error) != HEALCL_OK) {
+            add_released(queue->handles, tensor);
+            return HEALCL_CANCELLED;
+        }
         before = tensor->released;
         forget_handle(tensor);
         free_handle(tensor);
     }
+    return HEALCL_OK;
 }
 
 /* Frees released handles of a closed queue, by any thread. */
@@ -100,10 +116,8 @@ void healcl_tensor_release(struct healcl_tensor *tensor)
         return;
     struct handles *handles = tensor->handles;
     atomic_fetch_add(&handles->owners, 1); /* the handle may be gone at once */
-    struct healcl_tensor *before = atomic_load(&handles->released);
-    do
-        tensor->released = before;
-    while (!atomic_compare_exchange_weak(&handles->released, &before, tensor));
+    tensor->released = NULL;
+    add_released(handles, tensor);
     if (atomic_load(&handles->is_closed))
         free_left(handles);
     disown(handles);
@@ -187,6 +201,7 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
         FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
     NEED(memory || bytes == 0, error);
     TRY(queue_begin_entry(queue, "device_to_host", 1, error));
+    TRY(queue_await(queue, error)); /* to read much may wait where nothing cancels it */
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     queue->read = memory;
     enum healcl_status status = queue_run_entry(queue, NULL, NULL, error);
@@ -239,6 +254,8 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
     if (!layout_is_contiguous(&tensor->view.layout))
         return write_view(tensor, data, error);
     TRY(queue_begin_entry(queue, "write", 1, error));
+    if (bytes > DEVICE_COPIED_BYTES) /* to write them waits */
+        TRY(queue_await(queue, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     device_turn_begin(queue->device);
     enum healcl_status status =
@@ -263,8 +280,8 @@ enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
     struct healcl_queue *queue = tensor->queue;
     if (!layout_is_contiguous(&tensor->view.layout))
         REFUSE(error, "the tensor is not contiguous: copy it to one that is");
-    TRY(queue_wait(queue, error));
     TRY(queue_begin_entry(queue, "map", 1, error));
+    TRY(queue_wait(queue, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     enum healcl_status status = HEALCL_OK;
     tensor->mapped = &nothing;

@@ -7,7 +7,7 @@
 /* Closes a queue, and releases the handles of its tensors that are left. */
 static inline void close_queue(struct healcl_queue *queue)
 {
-    queue_free_released(queue);
+    (void)!queue_free_released(queue, NULL);
     for (struct healcl_tensor *tensor = queue->tensors, *next; tensor; tensor = next) {
         next = tensor->next;
         healcl_tensor_release(tensor);
