@@ -77,6 +77,7 @@ static enum healcl_status make_plan(const struct healcl_transcript *transcript, 
 {
     const struct healcl_limits *limits = &transcript->limits;
     struct plan *from;
+    TRY(source_check_size(&transcript->source, error)); /* that the plan is made from, once more */
     if (!transcript->parent)
         return plan_create(&transcript->source, operations_of_limits(limits), limits, plan, error);
     const bool stays = transcript->parent->is_plain;

@@ -637,12 +637,14 @@ static void names_a_file_that_changes_on(struct healcl_device *on)
     OK(healcl_session_run(session, &error)); /* the upload was resident */
     OK(healcl_session_keep(session, 0, false, &error));
     CHANGED(healcl_session_run(session, &error));
+    struct healcl_transcript *wide;
     int64_t element;
     assert_int_equal(truncate(path, 0), 0); /* to read what is mapped would end the process */
     CHANGED(healcl_session_run(session, &error));
     CHANGED(healcl_run(transcript, on, &unverified, &report, &error));
     CHANGED(healcl_transcript_read_input(transcript, 0, &element, sizeof element, &error));
     CHANGED(healcl_transcript_read_expected(transcript, 0, &element, sizeof element, &error));
+    CHANGED(healcl_transcript_widen(transcript, (size_t[]){0}, 1, 2, &wide, &error));
 #undef CHANGED
     write_over(path, 2);
     OK(healcl_run(transcript, on, NULL, &report, &error)); /* nothing differs */

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import unittest
 from unittest import mock
 
@@ -56,6 +57,31 @@ class Devices(unittest.TestCase):
                 for each, member in inspect.getmembers(thing) if inspect.isclass(thing) else ():
                     if each[0] != "_" and (callable(member) or isinstance(member, property)):
                         self.check_documented(name + "." + each, member)
+
+    def test_what_the_host_runs_is_told(self):
+        selector = device().selector
+        with tempfile.TemporaryDirectory() as folder:
+            package = os.path.join(folder, "p")
+            subprocess.run([sys.executable, "-m", "healcl", "compile", "-d", selector, "-o",
+                            package, transcript("nothing.json")], check=True, capture_output=True)
+            lacking = healcl.open(selector, package=package)
+            t = healcl.load(transcript("modular.json"))
+            report = t.run(lacking)
+            self.assertTrue(report.verified)
+            self.assertRegex(str(report), r"fallbacks: the host ran \d+ steps, the first of modmul: "
+                             "program .* is not in ")
+            self.assertEqual(sum(each["fallbacks"] for each in report.operations),
+                             report.facts["fallbacks"])
+            with t.session(lacking) as s, lacking.queue() as q:
+                s.run()
+                self.assertEqual(s.facts["fallbacks"], report.facts["fallbacks"])
+                q.ops.abs(q.array([1, -2]))
+                self.assertEqual(q.fallbacks, 1)
+            with device().queue() as q:
+                q.ops.abs(q.array([1, -2]))
+                self.assertEqual(q.fallbacks, 0)
+            with self.assertRaises(healcl.DeviceError):
+                t.run(healcl.open(selector, package=package, fallback=False))
 
     def test_types(self):
         """The package's, and what a program that uses all of it sees of them."""

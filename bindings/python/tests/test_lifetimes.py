@@ -103,6 +103,13 @@ make = {"t": 't = healcl.load(support.transcript("recognizer.json"))',
         "d": 'def forever():\n    q = device.queue(); a = q.array(list(range(1000)))\n'
              '    while True:\n        q.ops.modmul(a, a, 97, a); a.read()\n'
              'd = threading.Thread(target=forever, daemon=True); d.start()'}
+for name, work in (("r", "t.run(device)"), ("i", "t.inputs[-1].data; t.results[0].data"),
+                   ("l", "healcl.load(support.transcript('recognizer.json'))"),
+                   ("v", "t.session(device).run()")):
+    make[name] = ("t = healcl.load(support.transcript('recognizer.json'))\n"
+                  "def forever():\n    while True:\n        %s\n"
+                  "threading.Thread(target=forever, daemon=True).start(); "
+                  "threading.Event().wait(0.1)" % work)
 for what in sys.argv[2]:
     exec(make[what])
 for name in sys.argv[3]:
@@ -111,15 +118,16 @@ print("end")
 """
         orders = ["".join(order) for order in itertools.permutations("tsbqe")] if ALL else \
             ["tsbqe", "eqbst", "bsqet", "qsteb"]
-        cases = list(itertools.product([*orders, "d", "dqs"], ("device", "reference")))
+        threads = ["d", "dqs", *"rilv" * (6 if ALL else 1)]
+        cases = list(itertools.product([*orders, *threads], ("device", "reference")))
         with ThreadPoolExecutor(4) as pool:
             ends = pool.map(lambda case: python(
-                program, case[1], case[0], case[0][::2] if "d" not in case[0] else ""), cases)
+                program, case[1], case[0], "" if case[0] in threads else case[0][::2]), cases)
         for (order, where), done in zip(cases, ends):
             with self.subTest(order=order, where=where):
                 self.assertEqual((done.returncode, done.stdout), (0, "end\n"))
                 if done.stderr:  # of a thread that goes on while all is closed
-                    self.assertIn("d", order)
+                    self.assertIn(order, threads)
                     self.assertRegex(done.stderr, "^Exception in thread")
 
     def test_a_forked_process_is_told(self):
@@ -152,6 +160,29 @@ s.run()
 assert s.compare(0) == 0 and a.read().tolist() == [1, 2, 3]
 """)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "child ends\n", ""))
+
+    def test_a_forked_process_leaves_what_another_thread_was_in(self):
+        done = python("""
+import healcl, os, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+q, other = healcl.reference.queue(), healcl.reference.queue()
+a, b = q.zeros(1 << 22), other.array([1, 2])
+def work():
+    while True:
+        q.ops.set_const_val(a, 1)
+threading.Thread(target=work, daemon=True).start()
+while q._handle.lock.acquire(blocking=False):
+    q._handle.lock.release()
+pid = os.fork()
+if pid == 0:
+    try:
+        q.wait()
+    except healcl.StateError as error:
+        assert "while another thread used the queue" in str(error)
+        os._exit(b.read().tolist() != [1, 2])
+assert os.waitpid(pid, 0)[1] == 0
+""")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_process_forked_before_is_free_to_open(self):
         done = python("""

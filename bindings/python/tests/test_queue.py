@@ -14,7 +14,8 @@ import numpy as np
 
 import healcl
 from healcl import fhe
-from support import both, device
+from healcl._native import lib
+from support import SETUP, both, device, python
 
 
 class Calls(unittest.TestCase):
@@ -296,6 +297,76 @@ class Calls(unittest.TestCase):
             a.release()
             self.assertRaises(healcl.Error, q.ops.abs, a, a)
             self.assertRaises(healcl.Error, a.read)
+
+    def test_ctrl_c_comes_through_whatever_waits(self):
+        """While the device is behind: so it has not been waited for."""
+        done = python(SETUP + """
+import numpy as np, signal, time
+from healcl._native import lib
+x = np.arange(1 << 20)
+q = dev.queue()
+a, o = q.array(x), q.zeros(x.shape)
+square = lambda: q.ops.modmul(a, a, 1000003, o)
+def call_on():
+    while True:
+        square()
+def drop_on():
+    while True:
+        q.ops.modmul(a[:4096], a[:4096], 97)
+def assign():
+    o[...] = x
+def is_busy_when_interrupted(wait, calls):
+    for _ in range(calls):
+        square()
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        wait()
+        time.sleep(1)
+    except KeyboardInterrupt:
+        return not lib.healcl_queue_poll(q._handle.pointer)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for wait in (lambda: np.asarray(o), o[-1].item, assign, o.read, q.wait, lambda: o[::2].read(),
+             call_on, drop_on):
+    calls = 100
+    while not is_busy_when_interrupted(wait, calls):
+        calls *= 2
+        assert calls < 1000
+q.wait()
+assert (square().read() == x * x % 1000003).all()
+""")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    @both
+    def test_a_cancelled_wait_ends(self, dev):
+        ring = fhe.Ring(1 << 14, [65537, 163841])
+        with dev.queue() as q:
+            a, out = q.zeros((64, 1, 2, 1 << 14)), q.empty((64, 1, 2, 1 << 14))
+            q.ops.ntt(a, ring, out).read()
+            timer = threading.Timer(0.05, q.cancel)
+            with self.assertRaises(healcl.CancelledError):
+                timer.start()
+                for _ in range(100):
+                    q.ops.ntt(a, ring, out)
+                q.wait()
+            timer.join()
+            if dev is not healcl.reference:
+                self.assertFalse(lib.healcl_queue_poll(q._handle.pointer))
+            self.assertEqual(q.ops.set_const_val(out[:1, :, :, :2], 3).read().tolist(),
+                             [[[[3, 3], [3, 3]]]])
+
+    @both
+    def test_strides_are_as_numpy_s(self, dev):
+        x = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+        with dev.queue() as q:
+            a = q.array(x)
+            for index in (Ellipsis, (Ellipsis, slice(None, None, 2)), 1, (slice(None), 2)):
+                self.assertEqual(a[index].strides, x[index].strides)
+            self.assertEqual(q.ops.moveaxis(a, 0, 2).strides, np.moveaxis(x, 0, 2).strides)
+            self.assertEqual(q.ops.expand(a[:, :1], 1, 5).strides, (48, 0, 4))
+        self.assertEqual(a.strides, x.strides)
+        a.release()
+        self.assertRaises(healcl.StateError, lambda: a.strides)
+
 
 class Torch(unittest.TestCase):
     def test_what_looks_like_torch(self):

@@ -222,6 +222,43 @@ class Sessions(unittest.TestCase):
             s.run()
             self.assertEqual(s.compare(0), 0)
 
+    @both
+    def test_inputs_are_kept_or_not(self, device):
+        with healcl.load(transcript("modular.json")).session(device) as s:
+            def uploaded():
+                s.run()
+                return s.facts["bytes_uploaded"]
+            uploaded()
+            kept, name = uploaded(), s.transcript.inputs[0].name
+            s.keep(name, False)
+            self.assertEqual(uploaded(), kept + s.transcript.inputs[0].bytes)
+            s.keep(0, True)
+            uploaded()
+            self.assertEqual(uploaded(), kept)
+            self.assertRaises(KeyError, s.keep, "nothing", True)
+
+    def test_a_file_that_was_cut_is_refused(self):
+        done = python(SETUP + """
+import shutil, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    for device in (dev, healcl.reference):
+        path = shutil.copy(support.transcript("modular.json"), folder)
+        t = healcl.load(path)
+        s, ran = t.session(device), t.session(device)
+        ran.run()
+        os.truncate(path, 0)
+        for call in (lambda: t.run(device), lambda: t.run(device, verify=False), s.run,
+                     lambda: t.inputs[0].data, lambda: t.results[0].data,
+                     lambda: ran.compare(0), lambda: t.widen(2, [0]).session(device).run()):
+            try:
+                call()
+            except healcl.FileError as error:
+                assert "it has 0 bytes" in str(error)
+            else:
+                print("not told")
+""")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
     def test_ctrl_c_cancels(self):
         done = python(SETUP + """
 import signal, threading

@@ -15,7 +15,7 @@ import numpy as np
 from ._arrays import (DTYPES, address, as_array, as_torch, check_output, converted, dtype_number,
                       shape_of)
 from ._errors import ArgumentError, DtypeError, Error, OperationError, StateError, error_of
-from ._handle import Handle, Uncopied
+from ._handle import Handle, Uncopied, Watch
 from ._native import ffi, lib
 from ._operations import Operation, Operations, find, operations_by_name, pointer_of
 from ._refused import OnDevice
@@ -43,11 +43,13 @@ FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not ca
 class QueueHandle(Handle):
     """A queue as its tensors and operations know it."""
 
-    __slots__ = ("device", "operations", "table", "error", "noted", "forked", "rings")
+    __slots__ = ("device", "operations", "table", "error", "noted", "forked", "rings", "watch")
 
-    def __init__(self, pointer: Any, device: Device, operations: Optional[Operations]) -> None:
+    def __init__(self, pointer: Any, device: Device, operations: Optional[Operations],
+                 watch: Watch) -> None:
         super().__init__("queue", pointer, lib.healcl_queue_close, lib.healcl_queue_cancel,
                          device.info is not None)
+        self.watch = watch
         self.device = device
         self.operations = operations
         self.noted: Optional[Error] = None  # told by a repr, and to be raised by the next wait
@@ -56,13 +58,15 @@ class QueueHandle(Handle):
         self.forked = False
         self.rings: Callable[[], Optional[_Rings]] = lambda: None  # those of its Ops
 
-    def forsake(self) -> None:
-        super().forsake()
+    def forsake(self, why: Error) -> None:
+        super().forsake(why)
         self.forked = True
 
-    def failed(self) -> Exception:
-        """Returns the error of a failed call, while the lock is held."""
-        return error_of(self.error, pointer_of(self.operations)) if self.pointer else self.gone()
+    def failed(self) -> BaseException:
+        """Returns the error of a failed call, while the lock is held; or that of a signal's
+        handler, which has ended it."""
+        error = error_of(self.error, pointer_of(self.operations))
+        return self.watch.take() or (error if self.pointer else self.gone())
 
     def raise_noted(self) -> None:
         """While the lock is held."""
@@ -193,6 +197,14 @@ class Tensor(OnDevice, Uncopied):
     def nbytes(self) -> int:
         """The bytes of the elements, without gaps."""
         return self.size * self.dtype.itemsize
+
+    @property
+    def strides(self) -> Tuple[int, ...]:
+        """The bytes from an element to the next one along each axis, as NumPy's; 0 along an axis
+        that repeats its elements."""
+        with self._queue.lock:
+            layout = lib.healcl_tensor_layout(self._handle())
+            return tuple(stride * self.dtype.itemsize for stride in layout.strides[0:layout.rank])
 
     def __len__(self) -> int:
         if not self.shape:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Union
 
 from ._errors import ArgumentError, c_string, call
-from ._handle import Closed, Handle, use_opencl
+from ._handle import Closed, Handle, Watch, use_opencl
 from ._native import ffi, lib
 from ._rows import row
 
@@ -92,11 +92,12 @@ class Device(Closed):
         from ._calls import QueueHandle
         from ._operations import limits_of
         from ._queue import Queue
-        queue = ffi.new("struct healcl_queue **")
+        queue, watch = ffi.new("struct healcl_queue **"), Watch()
         limits = limits_of(memory_limit, work_limit, operations, expand)
         self._call(lib.healcl_queue_open_with, ffi.new("struct healcl_queue_options *", {
-            "limits": limits, "synchronous": synchronous}), queue)
-        return Queue(QueueHandle(queue[0], self, operations))
+            "limits": limits, "synchronous": synchronous, "cancelled_context": watch.context,
+            "cancelled": ffi.addressof(lib, "native_cancelled")}), queue)
+        return Queue(QueueHandle(queue[0], self, operations, watch))
 
     def close(self) -> None:
         """Closes the handle; sessions and queues of the device live on."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import operator
 import os
-from typing import Any, Callable, Iterable, Optional, Union
+import time
+from threading import get_ident
+from typing import Any, Callable, Iterable, List, Optional, Union
 
 from ._native import ffi, lib
 
@@ -158,8 +160,36 @@ def error_of(error: Any, operations: Any = ffi.NULL) -> Error:
     return result
 
 
+class _InLibrary:
+    """Around calls of the library that no lock of a handle guards. Once it is shut, as the
+    interpreter ends, daemon threads begin none."""
+
+    def __init__(self) -> None:
+        self.threads: List[int] = []
+        self.is_shut = False
+
+    def __enter__(self) -> None:
+        self.threads.append(get_ident())
+
+    def __exit__(self, *_: object) -> None:
+        self.threads.remove(get_ident())
+
+    def shut(self) -> None:
+        """Waits for the calls of other threads: drivers free, at exit, what these use."""
+        self.is_shut = True
+        while set(self.threads) - {get_ident()}:
+            time.sleep(0.001)
+
+
+in_library = _InLibrary()
+
+
 def call(function: Callable[..., int], *arguments: Any, operations: Any = ffi.NULL) -> None:
     """Calls a function of the library that takes a struct healcl_error last, and raises that."""
     error = ffi.new("struct healcl_error *")
-    if function(*arguments, error) != lib.HEALCL_OK:
+    with in_library:
+        if in_library.is_shut:
+            raise StateError("the interpreter is ending")
+        status = function(*arguments, error)
+    if status != lib.HEALCL_OK:
         raise error_of(error, operations)

@@ -3,16 +3,16 @@
 process that was forked from theirs."""
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import weakref
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, List, Optional, TypeVar
 
-from ._errors import DeviceError, Error, StateError
+from ._errors import DeviceError, Error, StateError, in_library
 from ._native import ffi
 
 _Self = TypeVar("_Self")
-_all: weakref.WeakSet[Handle] = weakref.WeakSet()
 _opencl_used = False  # by this process, or by one that it was forked from
 _forked = False       # from a process that has used OpenCL
 
@@ -51,17 +51,43 @@ class Closed(Uncopied):
         self.close()
 
 
+class Watch:
+    """Has Python look for signals while the library works: for its functions `cancelled`."""
+
+    def __init__(self) -> None:
+        self.interrupt: Optional[BaseException] = None  # that a signal's handler has raised
+        self.context = ffi.new_handle(self)
+
+    def take(self) -> Optional[BaseException]:
+        interrupt, self.interrupt = self.interrupt, None
+        return interrupt
+
+
+def interrupted(kind: Any, exception: BaseException, traceback: Any) -> bool:
+    ffi.from_handle(traceback.tb_frame.f_locals["context"]).interrupt = exception
+    return True
+
+
+def python_cancelled(context: Any) -> bool:
+    """Called now and then, so that Python runs the handlers of signals that have come."""
+    return in_library.is_shut or ffi.from_handle(context).interrupt is not None
+
+
+ffi.def_extern(onerror=interrupted)(python_cancelled)
+
+
 class Handle(Uncopied):
     """A pointer, with a lock that who passes it to the library holds.
 
     what       "session": what messages call it
     close      the library's function
-    cancel     what ends a call that goes on, before the handle is closed; or None
+    cancel     the library's function, which takes NULL too, and ends a call that goes on; or None
     on_device  whether it is of use only to the process that has opened the device
     keep       what lives until the handle is closed, as the library reads or writes it
     """
 
-    __slots__ = ("pointer", "lock", "what", "on_device", "_finalizer", "_gone", "__weakref__")
+    __slots__ = ("pointer", "lock", "what", "on_device", "_close", "_cancel", "_keep", "_gone",
+                 "__weakref__")
 
     def __init__(self, what: str, pointer: Any, close: Callable[[Any], None],
                  cancel: Optional[Callable[[Any], None]] = None, on_device: bool = False,
@@ -71,9 +97,9 @@ class Handle(Uncopied):
         self.lock = threading.RLock()
         self.on_device = on_device
         self._gone: Optional[Error] = None
-        self._finalizer = weakref.finalize(self, _close, weakref.ref(self), pointer, self.lock,
-                                           close, cancel, keep)
-        _all.add(self)
+        self._cancel, self._keep = cancel, keep
+        self._close = close
+        _all[id(self)] = self
 
     def get(self) -> Any:
         """The pointer, while the lock is held."""
@@ -84,39 +110,69 @@ class Handle(Uncopied):
     def gone(self) -> Error:
         return self._gone or StateError("the %s is closed" % self.what)
 
+    def unlocked(self, function: Callable[[Any], Any]) -> Any:
+        """Calls a function that takes NULL too, and that returns at once, during other calls."""
+        with _unlocked:
+            return function(self.pointer)
+
+    def cancel(self) -> None:
+        if self._cancel:
+            self.unlocked(self._cancel)
+
     def close(self) -> None:
-        self._finalizer()
+        with _unlocked:
+            pointer, self.pointer = self.pointer, ffi.NULL
+        if not pointer:
+            return
+        with in_library:
+            if self._cancel:
+                self._cancel(pointer)
+            with self.lock:  # a call that another thread is in ends first
+                self._close(pointer)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_close"):  # otherwise __init__ has not come to its end
+            self.close()
 
     @property
     def is_of_process(self) -> bool:
         """Whether it is of no use in a forked process."""
         return self.on_device
 
-    def forsake(self) -> None:
+    def forsake(self, why: Error) -> None:
         """In a forked process: the driver's threads are not there, nor the library's."""
-        self._finalizer.detach()
         self.pointer = ffi.NULL
-        self._gone = DeviceError(_FORKED)
+        self._gone = why
 
 
-def _close(handle: Any, pointer: Any, lock: threading.RLock, close: Callable[[Any], None],
-           cancel: Optional[Callable[[Any], None]], keep: Any) -> None:
-    if cancel:
-        cancel(pointer)
-    with lock:  # a call that another thread is in ends first
-        alive = handle()
-        if alive is not None:
-            alive.pointer = ffi.NULL
-        close(pointer)
+_all: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+_unlocked = threading.RLock()  # for a moment, while a pointer that a close may free is in use
+
+
+def _handles() -> List[Handle]:
+    return [handle for handle in [each() for each in _all.valuerefs()] if handle is not None]
 
 
 def _after_fork() -> None:
-    global _forked
+    global _forked, _unlocked
     _forked = _opencl_used
-    for handle in list(_all):
-        handle.lock = threading.RLock()  # another thread of the parent may hold the old one
+    _unlocked = threading.RLock()
+    in_library.threads.clear()
+    for handle in _handles():
+        was_free = handle.lock.acquire(blocking=False)
+        handle.lock = threading.RLock()
         if handle.is_of_process:
-            handle.forsake()
+            handle.forsake(DeviceError(_FORKED))
+        elif not was_free:
+            handle.forsake(StateError("this process was forked while another thread used the %s" %
+                                      handle.what))
+
+
+def _at_exit() -> None:
+    in_library.shut()
+    for handle in _handles():
+        handle.close()
 
 
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

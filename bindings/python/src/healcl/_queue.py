@@ -57,16 +57,22 @@ class Queue(Closed):
         """Waits for all calls. Raises what only data have revealed."""
         handle = self._handle
         with handle.lock:
-            while not lib.native_queue_settled(handle.get()):
-                pass  # Python looks for signals here
             status = lib.healcl_queue_wait(handle.get(), handle.error)
-            handle.raise_noted()
+            if status != lib.HEALCL_CANCELLED:
+                handle.raise_noted()
             if status != lib.HEALCL_OK:
                 raise handle.failed()
 
     def cancel(self) -> None:
-        """From any thread: ends the wait, or the call, that goes on with CancelledError."""
-        lib.healcl_queue_cancel(self._handle.pointer)
+        """From any thread: ends the wait, the call or the read that goes on with CancelledError.
+        Enqueued calls go on; what a call of the reference writes is undefined then."""
+        self._handle.cancel()
+
+    @property
+    def fallbacks(self) -> int:
+        """How many steps of calls the host has run, as the device could not."""
+        with self._handle.lock:
+            return int(lib.healcl_queue_fallbacks(self._handle.get()))
 
     def close(self) -> None:
         """Ends what goes on, in other threads too. Its tensors can only be dropped then."""

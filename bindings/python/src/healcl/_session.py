@@ -94,7 +94,7 @@ class Session(Closed):
 
         handle = transcript._file.get()
         device._call(lambda pointer, error: lib.healcl_session_open(
-            handle.pointer, pointer, options, session, error))
+            handle.get(), pointer, options, session, error))
         self._bound: Dict[int, np.ndarray] = {}  # what the library reads, by input
         self._views: Dict[int, np.ndarray] = {}  # and where it writes, by result
         self._handle = SessionHandle(session[0], device._handle is not None,
@@ -159,6 +159,13 @@ class Session(Closed):
                 call(lib.healcl_session_map, self._handle.get(), number, data)
         return self._views[number]
 
+    def keep(self, name: Name, keep: bool) -> None:
+        """Sets whether an input that is not bound stays on the device from run to run: from the
+        file again, or without a further upload. One that an operation writes to never stays."""
+        number = self.transcript.inputs.find(name)
+        with self._handle.lock:
+            call(lib.healcl_session_keep, self._handle.get(), number, bool(keep))
+
     def compare(self, name: Name) -> int:
         """How many elements of a result differ from those that the transcript expects."""
         number, different = self.transcript.results.find(name), ffi.new("uint64_t *")
@@ -209,7 +216,7 @@ class Session(Closed):
 
     def poll(self) -> bool:
         """Whether nothing runs in the background."""
-        return bool(lib.healcl_session_poll(self._handle.pointer))
+        return bool(self._handle.unlocked(lib.healcl_session_poll))
 
     def wait(self) -> None:
         """Waits for what was started, and raises what became of it. Ctrl-C cancels it."""
@@ -229,7 +236,7 @@ class Session(Closed):
 
     def cancel(self) -> None:
         """From any thread: ends the run that goes on, before its next operation."""
-        lib.healcl_session_cancel(self._handle.pointer)
+        self._handle.cancel()
 
     @property
     def facts(self) -> Dict[str, Any]:

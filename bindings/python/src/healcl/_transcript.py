@@ -17,7 +17,7 @@ from ._arrays import DTYPES, address, as_array, check_array
 from ._device import AnyDevice, device_of
 from ._errors import (ArgumentError, CancelledError, NameUnknownError, StateError, c_string, call,
                       integer, nearest, text)
-from ._handle import Closed, Handle
+from ._handle import Closed, Handle, Watch, interrupted
 from ._native import ffi, lib
 from ._operations import Operations, limits_of, pointer_of
 from ._rows import row, rows
@@ -37,7 +37,7 @@ class _File:
 
     def read(self, function: Callable[..., int], number: int, array: np.ndarray) -> None:
         handle = self.get()
-        call(function, handle.pointer, number, address(array), array.nbytes)
+        call(function, handle.get(), number, address(array), array.nbytes)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ class Report:
     runs         of each repetition, in seconds
     results, results_compared, results_different
     segments     a row for each segment: pandas.DataFrame(report.segments)
-    operations   a row for each operation of each segment; with times where profile was asked for
+    operations   a row for each operation of each segment; with times where profile was asked for;
+                 fallbacks are steps that the host ran, and fallback_reason says why
     differences  a line for each result that differs
     warnings     lines
     facts        further values: bytes, launches, seconds of compiling
@@ -178,7 +179,9 @@ class Report:
             sum(row["bytes_up"] for row in rows) / 1e6,
             sum(row["bytes_down"] for row in rows) / 1e6, facts["device_bytes_peak"] / 1e6))
         if facts["fallbacks"]:
-            lines.append("fallbacks: the host ran %d steps" % facts["fallbacks"])
+            first = next(row for row in self.operations if row["fallbacks"])
+            lines.append("fallbacks: the host ran %d steps, the first of %s: %s" % (
+                facts["fallbacks"], first["name"], first["fallback_reason"]))
         told = (self.differences + self.warnings)[:2]
         slowest = sorted(rows, key=lambda row: float(row["seconds"]), reverse=True)
         lines += ["segment %-24s %9.6f s %6d operations" % (
@@ -204,19 +207,13 @@ def _report(report: Any, differences: List[str], warnings: List[str]) -> Report:
         differences=differences, warnings=warnings, facts=facts)
 
 
-class _Watch:
-    """Functions that a run calls while it works."""
+class _Watch(Watch):
+    """And keeps what the library tells."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.differences: List[str] = []
         self.warnings: List[str] = []
-        self.interrupt: Optional[BaseException] = None
-
-
-def _interrupted(kind: Any, exception: BaseException, traceback: Any) -> bool:
-    """A signal's handler has raised in one of the functions below."""
-    ffi.from_handle(traceback.tb_frame.f_locals["context"]).interrupt = exception
-    return True
 
 
 def python_difference(context: Any, line: Any) -> None:
@@ -227,14 +224,8 @@ def python_warning(context: Any, line: Any) -> None:
     ffi.from_handle(context).warnings.append(text(line))
 
 
-def python_cancelled(context: Any) -> bool:
-    """Called now and then, so that Python runs the handlers of signals that have come."""
-    return ffi.from_handle(context).interrupt is not None
-
-
-for _function in (python_difference, python_warning, python_cancelled):
-    ffi.def_extern(onerror=_interrupted)(_function)
-
+for _function in python_difference, python_warning:
+    ffi.def_extern(onerror=interrupted)(_function)
 
 class Transcript(Closed):
     """A transcript, checked whole and planned; from load().
@@ -271,7 +262,7 @@ class Transcript(Closed):
         dump           a folder for the results, as .npy files
 
         Results that differ are in the report; all else that goes wrong is raised. Ctrl-C ends the
-        run before its next operation.
+        run before its next operation, or within one of the reference.
         """
         inputs = {} if inputs is None else inputs
         if not isinstance(inputs, Mapping):
@@ -285,25 +276,25 @@ class Transcript(Closed):
             check_array(array, info.dtype, info.shape, "input '%s'" % info.name)
             into.input, into.data = number, address(array)
         watch = _Watch()
-        context = ffi.new_handle(watch)
         folder = ffi.NULL if dump is None else c_string(dump)
         options = ffi.new("struct healcl_run_options *", {
             "no_verify": not verify, "profile": profile, "no_warm_up": not warm_up,
             "repeat": integer(repeat, "repeat", 32), "dump_dir": folder,
             "inputs": bound, "input_count": len(arrays),
             "device_memory_bytes": integer(device_memory, "device_memory", 64),
-            "observer": {"context": context, "difference": lib.python_difference,
+            "observer": {"context": watch.context, "difference": lib.python_difference,
                          "warning": lib.python_warning,
                          "cancelled": ffi.addressof(lib, "native_cancelled")}})
         report = ffi.new("struct healcl_report **")
 
         handle, on = self._file.get(), device_of(device)
         try:
-            on._call(lambda pointer, error: lib.healcl_run(handle.pointer, pointer, options, report,
-                                                           error), operations=self._operations)
+            on._call(lambda pointer, error: lib.healcl_run(
+                handle.get(), pointer, options, report, error), operations=self._operations)
         except CancelledError:
-            if watch.interrupt is not None:
-                raise watch.interrupt from None
+            interrupt = watch.take()
+            if interrupt is not None:
+                raise interrupt from None
             raise
         try:
             return _report(report[0], watch.differences, watch.warnings)
@@ -362,6 +353,10 @@ def load(source: Union[str, os.PathLike[str], bytes, bytearray, memoryview], *,
     expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for
                   (repeats, axis); None: the one that is valid, else that of "spec"
     passes        names of passes, with commas between them, or "none"; None: all
+
+    A file that is not packed stays mapped. If it is cut, the next call that reads it raises a
+    FileError. If it is cut while a tensor is read, or its disk fails then, SIGBUS ends the process:
+    load(bytes) copies a file that others write to.
     """
     names = ffi.NULL if passes is None else c_string(passes)
     limits = limits_of(memory_limit, work_limit, operations, expand, names)
