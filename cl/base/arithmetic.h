@@ -39,7 +39,7 @@ FUNCTION ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *remai
     ulong product_low = m.reciprocal * high;
     ulong quotient = high_word(m.reciprocal, high) + high;
     ulong fraction = product_low + low;
-    quotient += (fraction < product_low) + 1;
+    quotient += (fraction < product_low) + 1u;
     ulong rest = low - quotient * m.normalized;
     if (rest > fraction) {
         quotient--;
@@ -130,7 +130,7 @@ FUNCTION ulong divide_slowly(ulong high, ulong low, ulong divisor)
     ulong divisor_high = divisor >> 32, divisor_low = divisor & 0xffffffffUL;
     ulong digits[2];
     ulong rest = high;
-    for (int i = 0; i < 2; i++) {
+    for (uint i = 0; i < 2; i++) {
         ulong next = i == 0 ? low >> 32 : low & 0xffffffffUL;
         ulong digit = rest / divisor_high, left = rest % divisor_high;
         while (digit > 0xffffffffUL || digit * divisor_low > (left << 32 | next)) {

@@ -148,15 +148,18 @@ struct self_test_counters {
 #define AT(name, i) (name[i])
 #endif
 
-/* An element x of a storage as a long. A device that mistakes the signs of what (long) makes of an
- * int is given WIDEN_BY_SHIFT. */
+/* An element x of a storage as a long, and a vector of them. A device that mistakes the signs of
+ * what (long) makes of an int is given WIDEN_BY_SHIFT: so nothing else widens an int with a sign
+ * (tests/conformance/widening.py). */
 #ifdef WIDEN_BY_SHIFT
 #define WIDEN(x) (sizeof(x) == 8 ? (long)(x) : (long)((ulong)(uint)(x) << 32) >> 32)
-#define WIDEN_INTS(count, x) (convert_long##count(as_uint##count(x)) << 32 >> 32)
+#define WIDEN_int(count, x) (convert_long##count(as_uint##count(x)) << 32 >> 32)
 #else
 #define WIDEN(x) ((long)(x))
-#define WIDEN_INTS(count, x) convert_long##count(x)
+#define WIDEN_int(count, x) convert_long##count(x)
 #endif
+#define WIDEN_long(count, x) (x)
+#define WIDEN_LANES(count, x) JOIN(WIDEN_, ELEMENT)(count, x)
 
 /* The element of size bytes, 1, 4 or 8, that lies there. */
 static inline long load_number(global const char *at, uint size)

@@ -12,7 +12,7 @@ enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
 /* Eight elements side by side. */
 static inline long8 load_vector(global const ELEMENT *from)
 {
-    return convert_long8(vload8(0, from));
+    return WIDEN_LANES(8, vload8(0, from));
 }
 
 struct __attribute__((packed)) unaligned_vector {

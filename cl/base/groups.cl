@@ -5,17 +5,25 @@
 static inline long8 load_groups(global const ELEMENT *from, long stride, ulong k)
 {
     if (k == 1 && stride == 0)
-        return (long8)(from[0]);
+        return (long8)(WIDEN(from[0]));
     if (k == 1 && stride == 1)
         return load_vector(from);
     if (k == 2)
-        return (long8)(convert_long2(vload2(0, from)), convert_long2(vload2(0, from + stride)),
-                       convert_long2(vload2(0, from + 2 * stride)),
-                       convert_long2(vload2(0, from + 3 * stride)));
+        return (long8)(WIDEN_LANES(2, vload2(0, from)), WIDEN_LANES(2, vload2(0, from + stride)),
+                       WIDEN_LANES(2, vload2(0, from + 2 * stride)),
+                       WIDEN_LANES(2, vload2(0, from + 3 * stride)));
     if (k == 4)
-        return (long8)(convert_long4(vload4(0, from)), convert_long4(vload4(0, from + stride)));
-    return (long8)(from[0], from[stride], from[2 * stride], from[3 * stride], from[4 * stride],
-                   from[5 * stride], from[6 * stride], from[7 * stride]);
+        return (long8)(WIDEN_LANES(4, vload4(0, from)), WIDEN_LANES(4, vload4(0, from + stride)));
+    element8 x;
+    x.s0 = from[0];
+    x.s1 = from[stride];
+    x.s2 = from[2 * stride];
+    x.s3 = from[3 * stride];
+    x.s4 = from[4 * stride];
+    x.s5 = from[5 * stride];
+    x.s6 = from[6 * stride];
+    x.s7 = from[7 * stride];
+    return WIDEN_LANES(8, x);
 }
 
 #define STORE_2(x, to) vstore2(JOIN(convert_, JOIN(ELEMENT, 2))(x), 0, to)

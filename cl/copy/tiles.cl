@@ -33,14 +33,14 @@ struct __attribute__((packed)) unaligned_elements {
 static inline void load_tile(tile_row tile[TILE_HEIGHT], global const char *from, long stride)
 {
     uint4 quarter[4][TILE_HEIGHT]; /* rows of 16 columns each */
-    UNROLL for (int p = 0; p < 4; p++, from += 16 * stride) {
+    UNROLL for (uint p = 0; p < 4; p++, from += 16 * stride) {
         uint16 columns = (uint16)(COLUMN(0), COLUMN(1), COLUMN(2), COLUMN(3), COLUMN(4), COLUMN(5),
                                   COLUMN(6), COLUMN(7), COLUMN(8), COLUMN(9), COLUMN(10),
                                   COLUMN(11), COLUMN(12), COLUMN(13), COLUMN(14), COLUMN(15));
-        UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
+        UNROLL for (uint i = 0; i < TILE_HEIGHT; i++)
             quarter[p][i] = as_uint4(convert_uchar16(columns >> 8 * i & 0xff));
     }
-    UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
+    UNROLL for (uint i = 0; i < TILE_HEIGHT; i++)
         tile[i] = (uint16)(quarter[0][i], quarter[1][i], quarter[2][i], quarter[3][i]);
 }
 
@@ -51,16 +51,16 @@ typedef int16 tile_row;
 
 static inline void load_tile(tile_row tile[TILE_HEIGHT], global const int *from, long stride)
 {
-    UNROLL for (int i = 0; i < 4; i++)
+    UNROLL for (uint i = 0; i < 4; i++)
         tile[i] = (int16)(vload4(0, from + i * stride), vload4(0, from + (i + 4) * stride),
                           vload4(0, from + (i + 8) * stride), vload4(0, from + (i + 12) * stride));
     /* Four 4x4 tiles: pairs of elements change places, then elements. */
-    UNROLL for (int i = 0; i < 2; i++) {
+    UNROLL for (uint i = 0; i < 2; i++) {
         int16 a = tile[i], b = tile[i + 2];
         tile[i] = (int16)(a.s01, b.s01, a.s45, b.s45, a.s89, b.s89, a.scd, b.scd);
         tile[i + 2] = (int16)(a.s23, b.s23, a.s67, b.s67, a.sab, b.sab, a.sef, b.sef);
     }
-    UNROLL for (int i = 0; i < 4; i += 2) {
+    UNROLL for (uint i = 0; i < 4; i += 2) {
         int16 a = tile[i], b = tile[i + 1];
         tile[i] = (int16)(a.s0, b.s0, a.s2, b.s2, a.s4, b.s4, a.s6, b.s6, a.s8, b.s8, a.sa, b.sa,
                           a.sc, b.sc, a.se, b.se);
@@ -76,15 +76,15 @@ typedef long8 tile_row;
 
 static inline void load_tile(tile_row tile[TILE_HEIGHT], global const long *from, long stride)
 {
-    UNROLL for (int i = 0; i < 4; i++)
+    UNROLL for (uint i = 0; i < 4; i++)
         tile[i] = (long8)(vload4(0, from + i * stride), vload4(0, from + (i + 4) * stride));
     /* Two 4x4 tiles: pairs of elements change places, then elements. */
-    UNROLL for (int i = 0; i < 2; i++) {
+    UNROLL for (uint i = 0; i < 2; i++) {
         long8 a = tile[i], b = tile[i + 2];
         tile[i] = (long8)(a.s01, b.s01, a.s45, b.s45);
         tile[i + 2] = (long8)(a.s23, b.s23, a.s67, b.s67);
     }
-    UNROLL for (int i = 0; i < 4; i += 2) {
+    UNROLL for (uint i = 0; i < 4; i += 2) {
         long8 a = tile[i], b = tile[i + 1];
         tile[i] = (long8)(a.s0, b.s0, a.s2, b.s2, a.s4, b.s4, a.s6, b.s6);
         tile[i + 1] = (long8)(a.s1, b.s1, a.s3, b.s3, a.s5, b.s5, a.s7, b.s7);
@@ -140,7 +140,7 @@ static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, lo
         for (ulong y = 0; y < block.height; y += TILE_HEIGHT) {
             tile_row tile[TILE_HEIGHT];
             load_tile(tile, in + (long)x * block.in_x + (long)y, block.in_x);
-            UNROLL for (int i = 0; i < TILE_HEIGHT; i++) {
+            UNROLL for (uint i = 0; i < TILE_HEIGHT; i++) {
                 global ELEMENT *to = out + (long)(y + i) * block.out_y + (long)x;
                 if (y + i < block.height) {
                     if (past)

@@ -18,6 +18,6 @@ FEW_TOGETHER KERNEL chain_table(SPACE(space), global ELEMENT *out, global const 
         long between = compute(first, a == 0 ? own : a == 1 ? x_value : y_value,
                                b == 0 ? own : b == 1 ? x_value : y_value, modulus);
         AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute(
-            second, (ELEMENT)between, c == 0 ? own : c == 1 ? x_value : y_value, modulus);
+            second, WIDEN((ELEMENT)between), c == 0 ? own : c == 1 ? x_value : y_value, modulus);
     }
 }

@@ -133,7 +133,7 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
     uint dropped = 0;
     EACH_SPAN(space, span)
         for (ulong first = 0; first < span.length; first += DIGITS_BLOCK) {
-            int values = (int)min(span.length - first, (ulong)DIGITS_BLOCK);
+            long values = (long)min(span.length - first, (ulong)DIGITS_BLOCK);
             global const A *from = a + POSITION(space, span, 1, first);
             global ELEMENT *to = out + POSITION(space, span, 0, first);
             long digit = 0;
@@ -141,7 +141,7 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
                 /* The digit in each lane begins at that bit. */
                 ulong8 bit = ((ulong8)(0, 1, 2, 3, 4, 5, 6, 7) + (ulong)digit) * (ulong)base_bits;
                 ulong8 mask = select((ulong8)(0), (ulong8)(digit_mask), as_ulong8(bit < 64));
-                for (int i = 0; i < values; i++) {
+                for (long i = 0; i < values; i++) {
                     ulong x = (A_UNSIGNED)from[i * a_stride];
                     ulong8 value = (ulong8)(x) >> (bit & 63) & mask;
                     ((global struct unaligned_digits *)(to + i * out_stride + digit))->value = JOIN(
@@ -150,12 +150,12 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
             }
             for (; digit < count; digit++) {
                 ulong mask = digit * base_bits < 64 ? digit_mask : 0;
-                for (int i = 0; i < values; i++) {
+                for (long i = 0; i < values; i++) {
                     ulong x = (A_UNSIGNED)from[i * a_stride];
                     to[i * out_stride + digit] = (ELEMENT)(x >> (digit * base_bits & 63) & mask);
                 }
             }
-            for (int i = 0; i < values; i++)
+            for (long i = 0; i < values; i++)
                 dropped += ((A_UNSIGNED)from[i * a_stride] & ~kept) != 0;
         }
     count_dropped(status, dropped);
@@ -178,22 +178,22 @@ enum { WORDS_STRIDE = 1 };
  * in their place. Mixed radix digits v, x = v0 + q0*(v1 + q1*(v2 + ...)), by H. L. Garner, "The
  * residue number system", 1959, then Horner's rule. inverses[i*LIMBS + j], i < j: q[i]^-1 mod q[j].
  */
-static inline void combine(int limbs, WORDS_MEMORY ulong *x, global const struct modulus *q,
+static inline void combine(uint limbs, WORDS_MEMORY ulong *x, global const struct modulus *q,
                            global const struct twiddle *inverses)
 {
-    for (int j = 1; j < limbs; j++) {
+    for (uint j = 1; j < limbs; j++) {
         struct modulus modulus = q[j];
         ulong v = x[j * WORDS_STRIDE];
-        for (int h = 0; h < j; h++) {
+        for (uint h = 0; h < j; h++) {
             v = subtract_mod(v, residue_of((long)x[h * WORDS_STRIDE], modulus), modulus.value);
             v = multiply_twiddle(v, inverses[h * limbs + j], modulus.value);
         }
         x[j * WORDS_STRIDE] = v;
     }
-    for (int j = limbs - 2; j >= 0; j--) { /* x/(q[0]*...*q[j]) is in the words behind digit j */
+    for (uint j = limbs - 1; j-- > 0;) { /* x/(q[0]*...*q[j]) is in the words behind digit j */
         struct modulus modulus = q[j];
         ulong factor = modulus.value, carry = x[j * WORDS_STRIDE];
-        for (int i = j; i < limbs; i++) {
+        for (uint i = j; i < limbs; i++) {
             ulong word = i + 1 < limbs ? x[(i + 1) * WORDS_STRIDE] : 0;
             ulong low = word * factor, high = mul_hi(word, factor);
             low += carry;
@@ -209,7 +209,7 @@ struct bit {
 };
 
 /* base_bits may be anything above 0: no sum of it may overflow. */
-static inline struct bit next_digit(struct bit bit, long base_bits, int limbs)
+static inline struct bit next_digit(struct bit bit, long base_bits, uint limbs)
 {
     long words = base_bits / 64;
     bit.shift += base_bits % 64;
@@ -253,7 +253,7 @@ KERNEL digits_full_q_local(SPACE(space), global ELEMENT *out, global const A *a,
         local ulong *x = words + id;
         for (uint j = 0; j < limbs; j++)
             x[j * LOCAL_SIZE] = residue_of((long)x[j * LOCAL_SIZE], q[j]);
-        combine((int)limbs, x, q, inverses);
+        combine(limbs, x, q, inverses);
         for (ulong word = kept / 64; word < limbs; word++)
             dropped |= x[word * LOCAL_SIZE] >> (word == kept / 64 ? kept % 64 : 0) != 0;
         place[id] = POSITION(space, span, 0, 0);
@@ -289,12 +289,12 @@ KERNEL digits_full_q(SPACE(space), global ELEMENT *out, global const A *a,
                      volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    const int limbs = LIMBS;
+    const uint limbs = LIMBS;
     uint dropped = 0;
     ulong x[LIMBS];
     EACH_ELEMENT(space, span, i) {
         long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
-        for (int j = 0; j < limbs; j++)
+        for (uint j = 0; j < limbs; j++)
             x[j] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
         combine(limbs, x, q, inverses);
         struct bit bit = {0, 0};
@@ -326,20 +326,20 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
 {
     TAKE_SPACE(space);
     ulong words[LIMBS + 1][DIGITS_BLOCK]; /* of all values of a block; the last are 0 */
-    for (int i = 0; i < DIGITS_BLOCK; i++)
+    for (uint i = 0; i < DIGITS_BLOCK; i++)
         words[LIMBS][i] = 0;
     ulong mask = low_bits(~0UL, base_bits);
     uint dropped = 0;
     EACH_SPAN(space, span)
         for (ulong first = 0; first < span.length; first += DIGITS_BLOCK) {
-            int values = (int)min(span.length - first, (ulong)DIGITS_BLOCK);
-            for (int i = 0; i < values; i++) {
+            long values = (long)min(span.length - first, (ulong)DIGITS_BLOCK);
+            for (long i = 0; i < values; i++) {
                 long at = POSITION(space, span, 1, first + i);
                 ulong x[LIMBS];
-                for (int j = 0; j < LIMBS; j++)
+                for (uint j = 0; j < LIMBS; j++)
                     x[j] = residue_of(WIDEN(a[at + j * a_stride]), q[j]);
                 combine(LIMBS, x, q, inverses);
-                for (int word = 0; word < LIMBS; word++)
+                for (uint word = 0; word < LIMBS; word++)
                     words[word][i] = x[word];
             }
             global ELEMENT *to = out + POSITION(space, span, 0, first);
@@ -347,12 +347,12 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
             for (long digit = 0; digit < count; digit++, to += out_stride) {
                 ulong *low = words[bit.word], *high = words[min(bit.word + 1, (long)LIMBS)];
                 /* Two shifts, since one by 64 would be none. */
-                for (int i = 0; i < values; i++)
+                for (long i = 0; i < values; i++)
                     to[i] =
                         (ELEMENT)((low[i] >> bit.shift | high[i] << 1 << (63 - bit.shift)) & mask);
                 bit = next_digit(bit, base_bits, LIMBS);
             }
-            for (int i = 0; i < values; i++) {
+            for (long i = 0; i < values; i++) {
                 ulong rest = words[bit.word][i] >> bit.shift;
                 for (long word = bit.word + 1; word < LIMBS; word++)
                     rest |= words[word][i];

@@ -36,7 +36,8 @@ static inline long8 last_groups_at(struct group_operand x, long i, ulong k, ulon
         return x.value;
     for (ulong lane = 0; lane < LANES; lane++)
         values[lane] =
-            lane / k < left ? x.from[(i + (long)(lane / k)) * x.stride + (long)(lane % k)] : 0;
+            lane / k < left ? WIDEN(x.from[(i + (long)(lane / k)) * x.stride + (long)(lane % k)])
+                            : 0;
     return vload8(0, values);
 }
 

@@ -109,7 +109,7 @@ INLINE long8 lanes_apply(const enum elementwise operation, long8 own, long8 a, l
     values[1] = a;
     values[2] = b;
     long8 between = lanes_apply_any(first, values[sources & 3], values[sources >> 2 & 3], p);
-    between = convert_long8(JOIN(convert_, JOIN(ELEMENT, 8))(between));
+    between = WIDEN_LANES(8, JOIN(convert_, JOIN(ELEMENT, 8))(between));
     return lanes_apply_any(second, between, values[sources >> 4], p);
 }
 
@@ -137,7 +137,7 @@ static inline struct vector_operand vector_operand(global const ELEMENT *from, l
     x.repeats = is_scalar || stride == 0;
     x.value = (long8)(0);
     if (x.repeats)
-        x.value = (long8)(is_scalar ? scalar : (long)*from);
+        x.value = (long8)(is_scalar ? scalar : WIDEN(*from));
     return x;
 }
 

@@ -63,7 +63,7 @@ static inline void store_element(struct tensor_row row, ulong i, ulong value)
         if (size == 8)                                                                             \
             return as_ulong##count(vload##count(0, (global const long *)at));                      \
         if (size == 4)                                                                             \
-            return as_ulong##count(WIDEN_INTS(count, vload##count(0, (global const int *)at)));    \
+            return as_ulong##count(WIDEN_int(count, vload##count(0, (global const int *)at)));    \
         return as_ulong##count(convert_long##count(vload##count(0, at)));                          \
     }                                                                                              \
     static inline void store_numbers_##count(global char *at, uint size, ulong##count value)       \

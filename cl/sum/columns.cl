@@ -122,7 +122,7 @@ KERNEL axis_modsum_rows(SPACE(space), global ELEMENT *out, global const ELEMENT 
                     total = wide_add_product(total, high[lane], (long)1 << 32);
                 }
                 for (ulong i = whole + j; i < size; i += k)
-                    total = wide_add(total, from[i]);
+                    total = wide_add(total, WIDEN(from[i]));
                 to[(long)j * out_stride] = (ELEMENT)wide_reduce(total, q[j % moduli]);
             }
         }

@@ -22,7 +22,7 @@ struct lane_products {
 
 static inline void lane_products_clear(struct lane_products *sums)
 {
-    UNROLL for (int i = 0; i < 4; i++) sums->word[i] = 0;
+    UNROLL for (uint i = 0; i < 4; i++) sums->word[i] = 0;
 }
 
 /* sums += a[0]*b[0] + ...; all in [0, 2^62), TERMS at most. Four products of halves are below
@@ -78,8 +78,8 @@ static inline long8 load_permuted(global const ELEMENT *from, struct permuted_ax
     if (axis.stride == 1 && !axis.perm)
         return load_vector(from + l);
     long values[LANES];
-    for (int i = 0; i < LANES; i++)
-        values[i] = from[axis_position(axis, l + i)];
+    for (long i = 0; i < LANES; i++)
+        values[i] = WIDEN(from[axis_position(axis, l + i)]);
     return vload8(0, values);
 }
 
@@ -87,7 +87,7 @@ static inline void store_permuted(long8 x, global ELEMENT *to, struct permuted_a
 {
     long values[LANES];
     vstore8(x, 0, values);
-    for (int i = 0; i < LANES; i++)
+    for (long i = 0; i < LANES; i++)
         to[axis_position(axis, l + i)] = (ELEMENT)values[i];
 }
 
@@ -247,9 +247,9 @@ NOINLINE static void sum_products(global ELEMENT *out, global const ELEMENT *a, 
                                 global const ELEMENT *b, long b_stride, long count,
                                 struct modulus q, bool adds)
 {
-    struct wide sum = adds ? wide_add(wide_zero(), *out) : wide_zero();
+    struct wide sum = adds ? wide_add(wide_zero(), WIDEN(*out)) : wide_zero();
     for (long j = 0; j < count; j++)
-        sum = wide_add_product(sum, a[j * a_stride], b[j * b_stride]);
+        sum = wide_add_product(sum, WIDEN(a[j * a_stride]), WIDEN(b[j * b_stride]));
     *out = (ELEMENT)wide_reduce(sum, q);
 }
 

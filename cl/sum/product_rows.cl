@@ -9,12 +9,12 @@
 INLINE void fold_lanes(ulong8 *a, ulong k)
 {
     if (k <= 4)
-        UNROLL for (int i = 0; i < 4; i++) {
+        UNROLL for (uint i = 0; i < 4; i++) {
             ulong8 u = a[2 * i], v = a[2 * i + 1];
             a[i] = (ulong8)(u.lo, v.lo) + (ulong8)(u.hi, v.hi);
         }
     if (k <= 2)
-        UNROLL for (int i = 0; i < 2; i++) {
+        UNROLL for (uint i = 0; i < 2; i++) {
             ulong8 u = a[2 * i], v = a[2 * i + 1];
             a[i] = (ulong8)(u.s01, u.s45, v.s01, v.s45) + (ulong8)(u.s23, u.s67, v.s23, v.s67);
         }
@@ -39,7 +39,7 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
     ulong i = 0;
     ulong8 x[TERMS], y[TERMS], bits = 0;
     for (; i + TERMS * LANES <= size; i += TERMS * LANES) {
-        UNROLL for (int term = 0; term < TERMS; term++) {
+        UNROLL for (uint term = 0; term < TERMS; term++) {
             PREFETCH(a + i + term * LANES + AHEAD);
             x[term] = as_ulong8(load_vector(a + i + term * LANES));
             y[term] = as_ulong8(load_vector(b + i + term * LANES));
@@ -78,7 +78,7 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
                 ulong8 word[4][LANES], bits = 0;
                 global const ELEMENT *row_a[LANES], *row_b[LANES];
                 global ELEMENT *row_out[LANES];
-                for (int row = 0; row < LANES; row++) {
+                for (uint row = 0; row < LANES; row++) {
                     long l = first + row, m = flags & PRODUCTS_PERMUTED ? (long)perm[l] : l;
                     struct lane_products sums;
                     row_a[row] = a + POSITION(space, span, 1, r) + l * a_stride;
@@ -86,9 +86,9 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
                     row_out[row] = out + POSITION(space, span, 0, r) + m * out_stride;
                     lane_products_clear(&sums);
                     bits |= add_row_products(&sums, row_a[row], row_b[row], (ulong)count * k);
-                    UNROLL for (int i = 0; i < 4; i++) word[i][row] = sums.word[i];
+                    UNROLL for (uint i = 0; i < 4; i++) word[i][row] = sums.word[i];
                 }
-                UNROLL for (int i = 0; i < 4; i++) fold_lanes(word[i], k);
+                UNROLL for (uint i = 0; i < 4; i++) fold_lanes(word[i], k);
                 for (ulong v = 0; v < k; v++) {
                     global ELEMENT *to[LANES];
                     long values[LANES];
@@ -96,13 +96,13 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
                     for (ulong i = 0; i < LANES; i++) {
                         ulong place = v * LANES + i;
                         to[i] = row_out[place / k] + (long)(place % k) * out_k_stride;
-                        values[i] = flags & PRODUCTS_ADDED ? *to[i] : 0;
+                        values[i] = flags & PRODUCTS_ADDED ? WIDEN(*to[i]) : 0;
                     }
                     ulong8 x = as_ulong8(vload8(0, values));
                     if (are_all((bits | x) >> 62 == 0)) {
-                        UNROLL for (int i = 0; i < 4; i++) sums.word[i] = word[i][v];
+                        UNROLL for (uint i = 0; i < 4; i++) sums.word[i] = word[i][v];
                         vstore8(as_long8(lane_products_reduce(&sums, x, p)), 0, values);
-                        for (int i = 0; i < LANES; i++)
+                        for (uint i = 0; i < LANES; i++)
                             *to[i] = (ELEMENT)values[i];
                     } else
                         for (ulong i = 0; i < LANES; i++) {

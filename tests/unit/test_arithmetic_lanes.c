@@ -71,6 +71,7 @@ static ulong same(ulong x)
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define WIDEN(x) ((long)(x))
+#define WIDEN_LANES(count, x) ((long)(x))
 #define global
 #define AT(name, i) (name[i])
 #define POSITION(space, span, k, i) ((span).position[k] + (long)(i) + (long)(space).rank)
