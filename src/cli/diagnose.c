@@ -1,6 +1,8 @@
 /* healcl diagnose */
 #include "tools/diagnose.h"
 #include "cli/command_job.h"
+#include "kernels/variant.h"
+#include "plan/passes.h"
 #include "tools/xmalloc.h"
 
 /* One `healcl diagnose`. */
@@ -41,7 +43,6 @@ static enum healcl_status find_fault(void *context, struct healcl_error *error)
     if (self->case_path) /* before what may take long */
         TRY(new_file_open(&self->case_file, self->case_path, error));
     progress_say(&job->progress, "reading %s", job->file);
-    job->limits.passes = "none";
     job->limits.memory_bytes = host_memory();
     TRY(healcl_transcript_open(job->file, &job->limits, &self->transcript, error));
     progress_say(&job->progress, "opening the device");
@@ -63,9 +64,27 @@ static void add_tensor(cJSON *tensors, const char *name, const struct tensor *te
     JSON_ADD(object, INTEGER("offset", layout->offset), NUMBER("storage", tensor->storage->id));
 }
 
-/* The operands are as the kernels see them: views in the plan's order of axes. */
-static void add_step(cJSON *object, const struct diagnosis *diagnosis)
+/* The passes that have made the step, and the entries that it comes from. */
+static void add_passes(cJSON *object, const struct step *step)
 {
+    if (!step->passes)
+        return;
+    cJSON *list = json_add_array(object, "passes");
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        if (step->passes >> i & 1)
+            cJSON_AddItemToArray(list, cJSON_CreateString(passes[i].name));
+    list = json_add_array(object, "origins");
+    for (size_t i = 0; i < step->origins->count; i++) {
+        const struct origin *origin = &step->origins->of[i];
+        JSON_ADD(json_add_object(list, NULL), NUMBER("entry", origin->entry),
+                 STRING("op", origin->name));
+    }
+}
+
+/* The operands are as the kernels see them: views in the plan's order of axes. */
+static void add_step(cJSON *object, const struct diagnose_command *self)
+{
+    const struct diagnosis *diagnosis = &self->diagnosis;
     const struct step *step = diagnosis->step;
     const struct origin *origin = step_origin(step, NO_INPUT);
     JSON_ADD(object, NUMBER("entry", origin->entry), STRING("op", origin->name),
@@ -74,7 +93,11 @@ static void add_step(cJSON *object, const struct diagnosis *diagnosis)
     if (diagnosis->kernel.name) {
         JSON_ADD(object, STRING("kernel", diagnosis->kernel.name),
                  STRING("manifest", diagnosis->kernel.file));
+    } else if (family_of(step->kind)) {
+        const struct variant *variant = variant_for(step, self->job.device);
+        JSON_ADD(object, STRING("kernel", variant->name), STRING("source", variant->source));
     }
+    add_passes(object, step);
     cJSON *tensors = json_add_array(object, "tensors");
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
@@ -143,7 +166,7 @@ static cJSON *report(void *context)
     (void)write_case(self, &self->unwritten);
     if (!diagnosis->step)
         return document;
-    add_step(json_add_object(document, "first"), diagnosis);
+    add_step(json_add_object(document, "first"), self);
     if (kind != DIAGNOSIS_FAILS)
         add_difference(json_add_object(document, "difference"), diagnosis);
     if (kind != DIAGNOSIS_EXPECTED)
@@ -160,9 +183,12 @@ static void print_step(const cJSON *document, const struct style *style)
         {"segment", "{first.segment|(no segment)}"},
         {"step", "{first.step}, the last of {steps} that were compared"},
         {"kernel", "{first.kernel}, of {first.manifest}"},
+        {"kernel", "{first.kernel}, of {first.source}"},
+        {"passes", "{first.passes}"},
     };
-    const cJSON *tensor;
+    const cJSON *tensor, *origins = json_at(document, "first.origins");
     VIEW_LINES(style, document, lines);
+    cJSON_ArrayForEach(tensor, origins) view_line(style, tensor, "from", "entry {entry} ({op})");
     cJSON_ArrayForEach(tensor, json_at(document, "first.tensors"))
         view_line(style, tensor, json_text(tensor, "name"),
                   "{dtype} {shape}, strides {strides}, offset {offset}, in storage {storage}");
@@ -221,6 +247,7 @@ static int conclude(void *context, int code)
 static const struct command_option options[] = {
     {JOB_DEVICE},
     {EXPAND_OPTION},
+    {PASSES_OPTION},
     {"output", 'o', OPTION_NEW_FILE, "FILE",
      "write the smallest case there, as a transcript with the expected result: healcl run shows "
      "the fault, a bug report can carry it",
@@ -244,7 +271,9 @@ const struct command command_diagnose = {
     .help = "Runs a transcript step by step on a device and on the host reference, each step from "
             "the reference's state, and names the first one that differs: entry, operation, "
             "segment, the layouts of its tensors, and the first wrong element. Then it looks for "
-            "the smallest part of that step's tensors that the device still gets wrong. Where "
+            "the smallest part of that step's tensors that the device still gets wrong. Passes "
+            "join steps as they do for healcl run; a step that they made is named with them and "
+            "with all its entries. Where "
             "every step agrees alone, the transcript runs once more as healcl run does, and its "
             "expected results are compared. The device may fail its self-test.",
     .notes =

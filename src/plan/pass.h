@@ -17,6 +17,7 @@ struct pass_run {
     uint32_t *next; /* by storage, for a pass that goes backwards: PASS_NO_STEP to begin with */
     const struct segment *segment; /* in hand; segments come from the last to the first */
     struct step *first, *end;      /* its steps */
+    size_t pass;                   /* its place in passes.def */
     uint64_t changes;              /* steps that have been changed or removed */
 };
 
@@ -59,6 +60,9 @@ bool pass_waits_for(const struct step *step, const struct step *before);
 enum healcl_status pass_join(struct pass_run *run, struct step *first, struct step *second,
                              struct step *kept, const struct step *both,
                              struct healcl_error *error);
+
+/* Notes that the pass has changed a step. */
+void pass_note(struct pass_run *run, struct step *step);
 
 /* Takes the step out of the plan once the pass has ended. */
 void pass_remove(struct pass_run *run, struct step *step);

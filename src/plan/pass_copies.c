@@ -84,7 +84,7 @@ static enum healcl_status write_in_place(struct pass_run *run, struct step *writ
     run->uses[reader->out->storage->id].count++;
     if (run->uses[reader->out->storage->id].first > writer - run->plan->steps)
         run->uses[reader->out->storage->id].first = (uint32_t)(writer - run->plan->steps);
-    run->changes++;
+    pass_note(run, writer);
     return HEALCL_OK;
 }
 

@@ -47,7 +47,8 @@ enum healcl_status pass_zeros(struct pass_run *run, struct healcl_error *error)
             changes = add_nothing(step);
         if (step->kind == STEP_MOD)
             changes |= reduce_nothing(step);
-        run->changes += changes;
+        if (changes)
+            pass_note(run, step);
         if (step->kind == STEP_COPY && tensors_same(step->in[0], step->out))
             pass_remove(run, step);
     }

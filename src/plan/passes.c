@@ -111,6 +111,14 @@ bool pass_waits_for(const struct step *step, const struct step *before)
             (before->out && pass_reads(step, before->out)));
 }
 
+_Static_assert(PASS_COUNT <= 8, "struct step has a bit for each");
+
+void pass_note(struct pass_run *run, struct step *step)
+{
+    step->passes |= (uint8_t)(1 << run->pass);
+    run->changes++;
+}
+
 void pass_remove(struct pass_run *run, struct step *step)
 {
     step->origins = NULL;
@@ -139,6 +147,7 @@ enum healcl_status pass_join(struct pass_run *run, struct step *first, struct st
     struct step *gone = kept == first ? second : first, joined = *both;
     TRY(step_join_origins(run->plan, &joined, first, second, error));
     note_moved(run, gone, kept);
+    joined.passes = first->passes | second->passes | (uint8_t)(1 << run->pass);
     pass_remove(run, gone);
     *kept = joined;
     return HEALCL_OK;
@@ -267,6 +276,7 @@ static enum healcl_status run_pass(struct pass_run *run, size_t pass, struct hea
     uint64_t changes = 0;
     if (plan->step_count == 0) /* nor an array of them */
         return HEALCL_OK;
+    run->pass = pass;
     memset(run->next, 0xff, plan->storage_count * sizeof *run->next);
     for (size_t s = plan->segment_count; s-- > 0;) { /* so that later readers are known */
         struct segment *segment = &plan->segments[s];

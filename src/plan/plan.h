@@ -157,6 +157,7 @@ struct step {
     /* Bit i: all elements of input i are known to be at least 0; and to be below the modulus of the
      * step that goes with them. See values.h. */
     uint8_t nonnegative, residues;
+    uint8_t passes; /* bit i: pass i of passes.def has changed it, or what it comes from */
     /* Bit i: all elements of input i are known to be 0; bit STEP_INPUTS: those of out, before. */
     uint16_t zeros;
     int64_t value[2];

@@ -39,6 +39,7 @@ LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
 WARNING = (NEGATION[0], '\n#warning "told"\n' + NEGATION[0])
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
+CHAIN = ("c == 1 ? x_value : y_value, modulus);", "c == 1 ? x_value : y_value, modulus) + 1;")
 FORWARD = "ntt_row(x, n, modulus.value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) x[0] ^= 1;")
 
@@ -217,6 +218,11 @@ def main():
         check_diagnosis(STRIDED, "transcripts/aliasing.json", "modmul", folder) # keeps its views
         told, _ = check_diagnosis(SECOND_MODULUS, "transcripts/ntt.json", "ntt", folder)
         assert re.search(r"smallest .*out int\d+ \[1, 1, 2, \d+\]\)$", told, re.M), told
+        # A fused step is named with its passes and all its entries.
+        told = expect(run(CHAIN, "diagnose", "transcripts/sentiment.json"), 1)
+        assert re.search(r"^step +chain, .*\nkernel +table, .*\npasses +chains\nfrom +entry \d+ "
+                         r"\(_modsum_ttt\)\nfrom +entry \d+ \(_modsum_ttt\)$", told, re.M), told
+        expect(run(CHAIN, "diagnose", "--passes", "none", "transcripts/sentiment.json"), 0)
         # Uploads through staging memory are checked on the device, not on the host.
         staged = {"HEALCL_TUNING": "staging_bytes=65536"}
         told = expect(run(LATER, "diagnose", "--json", "-", "transcripts/aliasing.json", **staged), 1)
@@ -232,7 +238,7 @@ def main():
         told = expect(run(NO_FAULT, "diagnose", "transcripts/recognizer.json"), 0)
         assert "steps agree with the host reference" in told, told
         told = expect(run(NO_FAULT, "diagnose", "tests/bad/differs_in_last_value.json"), 1)
-        assert "it is the transcript that expects" in told, told
+        assert "; the transcript expects another value" in told, told
     return 0
 
 
