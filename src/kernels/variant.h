@@ -186,6 +186,11 @@ const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const stru
                                              const struct healcl_device *device, uint32_t i,
                                              struct healcl_error *why);
 
+/* Chooses an alternative of the kernel that runs such a step, as tune does: one of them by turns.
+ */
+void vendor_take_turn(const struct plan *plan, const struct step *step,
+                      struct healcl_device *device, uint32_t turn);
+
 /* Enqueues such a kernel, if there is one, of a built-in kind of step. Errors also: HEALCL_REFUSED
  * where an expression of a manifest has no value for it. */
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,

@@ -121,6 +121,13 @@ static bool pick(const struct plan *plan, const struct step *step,
     return true;
 }
 
+/* What a step's kernel is chosen from: see struct kernel_choices. */
+static uint64_t identity_of(const struct plan *plan, const struct step *step)
+{
+    return plan ? vendor_of_table(plan->table)->replacement_identities[step->kind]
+                : step->vendor->operation->identity;
+}
+
 /* The one that was chosen for the device, or else the first one, that can run a step; its kernel is
  * NULL where there is none. An expression that fails refuses the step: refused is HEALCL_REFUSED
  * then. */
@@ -133,23 +140,17 @@ static struct pick pick_for(const struct plan *plan, const struct step *step,
     if (plan ? !replacement_at(plan, step, 0)
              : device_is_forced_off(device, step->vendor->operation->name))
         return picked;
-    const uint64_t identity = plan
-                                  ? vendor_of_table(plan->table)->replacement_identities[step->kind]
-                                  : step->vendor->operation->identity;
-    const uint32_t choice = kernel_choices_find(&device->programs->choices, identity);
-    if (choice > 0 && pick(plan, step, device, choice, made, &picked, NULL)) {
-        picked.is_tuned = true;
-        return picked;
-    }
-    for (uint32_t i = 0; kernel_at(plan, step, i); i++) {
-        if (pick(plan, step, device, vendor_choice(i, 0), made, &picked, &why))
-            break;
-        if (why.status == HEALCL_REFUSED) {
-            error_move(refused, &why);
-            break;
-        }
+    const uint32_t choice =
+        kernel_choices_find(&device->programs->choices, identity_of(plan, step));
+    if (choice > 0)
+        picked.is_tuned = pick(plan, step, device, choice, made, &picked, &why);
+    for (uint32_t i = 0; !picked.kernel && why.status != HEALCL_REFUSED && kernel_at(plan, step, i);
+         i++) {
         healcl_error_clear(&why);
+        (void)pick(plan, step, device, vendor_choice(i, 0), made, &picked, &why);
     }
+    if (!picked.kernel && why.status == HEALCL_REFUSED)
+        error_move(refused, &why);
     healcl_error_clear(&why);
     return picked;
 }
@@ -387,6 +388,18 @@ enum healcl_status launch_replacement(struct launcher *self, const struct step *
     if (status != HEALCL_OK)
         error_move(error, &refused);
     return status;
+}
+
+void vendor_take_turn(const struct plan *plan, const struct step *step,
+                      struct healcl_device *device, uint32_t turn)
+{
+    struct vendor_launch made;
+    plan = plan_of_kind(plan, step);
+    const struct pick picked = pick_for(plan, step, device, &made, NULL);
+    if (picked.kernel)
+        kernel_choices_set(&device->programs->choices, identity_of(plan, step),
+                           vendor_choice(picked.choice / VENDOR_ALTERNATIVES_MAX,
+                                         turn % picked.kernel->alternative_count));
 }
 
 const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const struct step *step,

@@ -171,6 +171,7 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
     for (int call = 0; call <= RANDOM_CALLS; call++, arrangement = ARRANGEMENT_RANDOM) {
         struct healcl_error error = {0};
         placement_make(&placement, &problem, arrangement, variant, &random);
+        problem.turn = (uint32_t)(variant + (uint64_t)cell->arrangement + (uint64_t)call);
         (void)problem_kernel(check->device, &problem, &placement, &kernel);
         if (kernel.name)
             placement_guard(&placement, arrangement);

@@ -40,6 +40,7 @@ struct problem {
     /* The operations that its plan may name, whose kernels may run its steps; or NULL. */
     const struct operation_table *table;
     struct kernel_uses *uses; /* where they are counted (tools/problem_check.h), or NULL */
+    uint32_t turn;            /* then, which of the kernel's alternatives runs */
 };
 
 /* Which dtypes the tensors have: of values, of the one tensor that may have another (see the op

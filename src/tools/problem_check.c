@@ -207,14 +207,16 @@ static void count_uses(const struct kernel_uses *uses, const struct plan *plan,
 
 /* ---------------------------------------------------------------- both sides */
 
-/* The manifest's kernel that runs a step of a plan, the first one. */
-static struct manifest_kernel first_kernel(const struct plan *plan,
-                                           const struct healcl_device *device)
+/* The step of a plan that a manifest's kernel runs, the first one, or NULL; and that kernel. */
+static const struct step *first_step(const struct plan *plan, const struct healcl_device *device,
+                                     struct manifest_kernel *kernel)
 {
-    struct manifest_kernel kernel = {.name = NULL};
-    for (size_t i = 0; i < plan->step_count && !kernel.name; i++)
-        kernel = vendor_kernel_for(plan, &plan->steps[i], device);
-    return kernel;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        *kernel = vendor_kernel_for(plan, &plan->steps[i], device);
+        if (kernel->name)
+            return &plan->steps[i];
+    }
+    return NULL;
 }
 
 enum healcl_status problem_refused(struct healcl_error *error)
@@ -252,8 +254,9 @@ static enum healcl_status compare(const struct attempt *attempt, const struct he
     char where[SHAPE_TEXT_SIZE + 32];
     const struct difference digits = {.actual = (int64_t)attempt->actual.dropped_digits,
                                       .expected = (int64_t)attempt->expected.dropped_digits};
+    struct manifest_kernel ignored;
     /* A manifest's kernel cannot say. */
-    if (digits.actual != digits.expected && !first_kernel(attempt->planned.plan, device).name)
+    if (digits.actual != digits.expected && !first_step(attempt->planned.plan, device, &ignored))
         return different(attempt->problem, attempt->placement,
                          "the number of values with dropped digits", &digits, error);
     for (size_t i = attempt->actual.count; i-- > 0;) { /* the result first */
@@ -294,7 +297,7 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     return status;
 }
 
-enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,
+enum healcl_status problem_kernel(struct healcl_device *device, const struct problem *problem,
                                   const struct placement *placement, struct manifest_kernel *kernel)
 {
     struct planned planned;
@@ -302,8 +305,11 @@ enum healcl_status problem_kernel(const struct healcl_device *device, const stru
     if (!problem->table)
         return HEALCL_OK;
     const enum healcl_status status = plan_problem(&planned, problem, placement, NULL);
-    if (status == HEALCL_OK)
-        *kernel = first_kernel(planned.plan, device);
+    const struct step *step = status == HEALCL_OK ? first_step(planned.plan, device, kernel) : NULL;
+    if (step && problem->uses) {
+        vendor_take_turn(planned.plan, step, device, problem->turn);
+        *kernel = vendor_kernel_for(planned.plan, step, device);
+    }
     if (status == HEALCL_OK && problem->uses)
         count_uses(problem->uses, planned.plan, device, false);
     planned_release(&planned);

@@ -58,8 +58,9 @@ void kernel_uses_release(struct kernel_uses *uses);
 struct kernel_use *kernel_uses_find(const struct kernel_uses *uses, const char *name);
 
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
- * there is none. Notes in problem->uses why others do not. Errors: as of plans. */
-enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,
+ * there is none. With problem->uses it is the alternative whose turn it is, and why others do not
+ * is noted. Errors: as of plans. */
+enum healcl_status problem_kernel(struct healcl_device *device, const struct problem *problem,
                                   const struct placement *placement,
                                   struct manifest_kernel *kernel);
 

@@ -385,6 +385,7 @@ static void make_calls(const struct calls *calls, enum example_side side, const 
     for (int i = 0; i < most && counts->passed + counts->unsupported == counts->calls; i++) {
         const enum arrangement arrangement =
             i < ARRANGEMENT_RANDOM ? (enum arrangement)i : ARRANGEMENT_RANDOM;
+        problem.turn = (uint32_t)variant + (uint32_t)i;
         if (arrangement_applies(&problem, arrangement))
             make_call(calls, side, &problem, data, arrangement, variant, &random);
     }

@@ -135,6 +135,14 @@ def main():
                 done = check(manifest, source.replace(old, new), *options)
                 if done.returncode != 1 or "\nFAILED: " not in done.stdout:
                     missed.append((name, options, done))
+            # Alternatives take turns: the last one is wrong.
+            kernel = next(kernel for kernel in [*manifest.get("replacements", []),
+                                                *manifest.get("operations", [{}])[0].get("kernels", [])])
+            kernel["tunables"] = {"WAY": [0, 1, 2]}
+            done = check(manifest, source.replace("return;", "return; if (WAY == 2 && i == 0) return;"),
+                         *options)
+            if done.returncode != 1 or "[WAY=2]" not in done.stdout:
+                missed.append(("an alternative", options, done))
         assert not missed, missed
 
 
