@@ -94,11 +94,6 @@ bool eager_plan_is_full(const struct eager_plan *eager)
            eager->plan.constants.count + CALL_CONSTANTS_MAX > EAGER_CONSTANTS_MAX;
 }
 
-bool eager_plan_has_room(const struct eager_plan *eager)
-{
-    return eager->plan.step_count < EAGER_STEPS_MAX;
-}
-
 /* Plans a call by a function. */
 static enum healcl_status plan_call(struct eager_plan *eager, struct call *call,
                                     infer_function *plan, size_t *first, struct healcl_error *error)

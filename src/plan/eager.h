@@ -48,9 +48,6 @@ void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device
 /* Whether the steps so far have to be waited for, and forgotten, before another call is planned. */
 bool eager_plan_is_full(const struct eager_plan *eager);
 
-/* Whether there is room for the one step of eager_plan_drop. */
-bool eager_plan_has_room(const struct eager_plan *eager);
-
 /* Plans a call: its steps are those of plan.steps from *first on. *result becomes the tensor that
  * it makes or views, alive until eager_plan_forget, or NULL. Where it is refused, it has left
  * nothing. */
@@ -62,8 +59,8 @@ enum healcl_status eager_plan_call(struct eager_plan *eager, const struct entry 
 enum healcl_status eager_plan_copy(struct eager_plan *eager, const struct entry *entry,
                                    size_t *first, struct healcl_error *error);
 
-/* One handle less views the tensor's storage; with the last one a step that releases it is added.
- * storage->references counts them. */
+/* One handle less views the tensor's storage; with the last one a step that releases it is added,
+ * of which there are fewer than EAGER_STEPS_MAX. storage->references counts handles. */
 enum healcl_status eager_plan_drop(struct eager_plan *eager, const struct tensor *tensor,
                                    struct healcl_error *error);
 

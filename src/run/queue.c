@@ -124,7 +124,7 @@ void queue_drop(struct healcl_queue *queue, const struct tensor *view)
     size_t first = queue->eager.plan.step_count;
     struct healcl_error *missed = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
     enum healcl_status status = HEALCL_OK;
-    if (!eager_plan_has_room(&queue->eager)) {
+    if (queue->eager.plan.step_count == EAGER_STEPS_MAX) {
         status = wait_anyhow(queue, missed);
         first = 0;
     }
@@ -355,21 +355,20 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
                                           struct healcl_queue **result, struct healcl_error *error)
 {
     NEED(result, error);
-    const struct healcl_limits *limits = options ? options->limits : NULL;
+    static const struct healcl_queue_options defaults;
+    options = options ? options : &defaults;
     struct healcl_queue *queue = calloc(1, sizeof *queue);
     NEED_MEMORY(queue, error);
-    enum healcl_status status = eager_plan_init(&queue->eager, limits, error);
+    enum healcl_status status = eager_plan_init(&queue->eager, options->limits, error);
     if (status != HEALCL_OK) {
         free(queue);
         return status;
     }
-    queue->operations = operations_retain(limits ? limits->operations : NULL);
+    queue->operations = operations_retain(options->limits ? options->limits->operations : NULL);
     queue->sink = (struct result_sink){.context = queue, .take_piece = take_piece};
-    if (options) {
-        queue->synchronous = options->synchronous;
-        queue->observer = (struct healcl_observer){.context = options->cancelled_context,
-                                                   .cancelled = options->cancelled};
-    }
+    queue->synchronous = options->synchronous;
+    queue->observer.context = options->cancelled_context;
+    queue->observer.cancelled = options->cancelled;
     status = open_queue(queue, device, error);
     if (status != HEALCL_OK) {
         healcl_queue_close(queue);

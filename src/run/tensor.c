@@ -80,7 +80,8 @@ enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl
         return HEALCL_OK;
     struct healcl_tensor *tensor = atomic_exchange(&queue->handles->released, NULL), *before;
     for (; tensor; tensor = before) {
-        if (!eager_plan_has_room(&queue->eager) && queue_await(queue, error) != HEALCL_OK) {
+        if (queue->eager.plan.step_count == EAGER_STEPS_MAX &&
+            queue_await(queue, error) != HEALCL_OK) {
             add_released(queue->handles, tensor);
             return HEALCL_CANCELLED;
         }

@@ -228,6 +228,46 @@ static bool is_enough(void *context)
     return ++asked->times == asked->ends_at;
 }
 
+/* Each asks once before its step, and again within. */
+static void cancels_within_calls_of_the_host(void **state)
+{
+    (void)state;
+    enum { LARGE = 1 << 16 };
+    struct asked asked = {0, 0};
+    const struct healcl_queue_options options = {.cancelled = is_enough,
+                                                 .cancelled_context = &asked};
+    struct healcl_queue *queue = NULL;
+    OK(healcl_queue_open_with(NULL, &options, &queue, &error));
+    struct healcl_tensor *a = create_tensor(queue, 4, (int64_t[]){1, 1, 1, LARGE}, NULL);
+    struct healcl_tensor *table = create_tensor(queue, 2, (int64_t[]){1, LARGE}, NULL);
+    struct healcl_tensor *one = create_tensor(queue, 1, (int64_t[]){1}, (int64_t[]){1});
+    struct healcl_tensor *q = create_tensor(queue, 1, (int64_t[]){LARGE}, NULL);
+    struct healcl_tensor *sum = create_tensor(queue, 3, (int64_t[]){1, 1, LARGE}, NULL);
+    struct healcl_tensor *digits = create_tensor(queue, 5, (int64_t[]){1, 1, 1, LARGE, 2}, NULL);
+    struct healcl_tensor *index = create_tensor(queue, 4, (int64_t[]){1, 1, 1, LARGE}, NULL);
+#define ENDS(...)                                                     \
+    do {                                                              \
+        asked = (struct asked){0, 2};                                 \
+        assert_int_equal(CALL(queue, __VA_ARGS__), HEALCL_CANCELLED); \
+        asked = (struct asked){0, 0};                                 \
+        OK(CALL(queue, __VA_ARGS__));                                 \
+    } while (0)
+    ENDS("set_const_val", NULL, TENSOR(a), INT(1));
+    ENDS("modmul", NULL, TENSOR(a), TENSOR(a), INT(97), TENSOR(a));
+    ENDS("take_along_axis", NULL, TENSOR(a), TENSOR(index), INT(3), TENSOR(a));
+    OK(CALL(queue, "set_const_val", NULL, TENSOR(q), INT(97)));
+    ENDS("axis_modsum", NULL, TENSOR(a), INT(0), TENSOR(q), TENSOR(sum));
+    ENDS("apply_g_decomp", NULL, TENSOR(a), INT(2), INT(4), TENSOR(digits));
+    const struct healcl_argument none = healcl_no_argument();
+    ENDS("ntt", NULL, TENSOR(a), INT(-1), none, none, TENSOR(one), none, none, TENSOR(table),
+         TENSOR(a), INT(0), INT(1));
+#undef ENDS
+    struct healcl_tensor *const all[] = {a, table, one, q, sum, digits, index};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        healcl_tensor_release(all[i]);
+    healcl_queue_close(queue);
+}
+
 static void cancels_runs_on(struct healcl_device *on)
 {
     struct script script = {0};
@@ -280,6 +320,7 @@ int main(void)
         cmocka_unit_test(polls),
         cmocka_unit_test(cancels_calls),
         cmocka_unit_test(cancels_runs),
+        cmocka_unit_test(cancels_within_calls_of_the_host),
         cmocka_unit_test(sessions_keep_transcripts),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
