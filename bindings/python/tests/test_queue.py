@@ -15,7 +15,7 @@ import numpy as np
 import healcl
 from healcl import fhe
 from healcl._native import lib
-from support import SETUP, both, device, python
+from support import SETUP, both, device, python, transcript
 
 
 class Calls(unittest.TestCase):
@@ -353,6 +353,39 @@ assert (square().read() == x * x % 1000003).all()
                 self.assertFalse(lib.healcl_queue_poll(q._handle.pointer))
             self.assertEqual(q.ops.set_const_val(out[:1, :, :, :2], 3).read().tolist(),
                              [[[[3, 3], [3, 3]]]])
+
+    def test_misuse_raises_the_package_s_errors(self):
+        t, engine = healcl.load(transcript("names.json")), healcl.heal_engine("reference")
+        s, q, ragged = t.session("reference"), healcl.reference.queue(), [[1], [1, 2]]
+        a = q.array([1, 2, 3])
+        for wrong in "\ud800", 1.5, ragged, "\0":
+            for call in (healcl.load, healcl.open, healcl.Operations, q.array, q.empty_like,
+                         engine.host_to_device, engine.device_to_host, engine.free_device_tensor,
+                         lambda each: healcl.load(b"", passes=each), t.session,
+                         lambda each: healcl.open("pocl", package=each), t.run, a.read, s.run,
+                         lambda each: t.run("reference", inputs={0: each}), s.read,
+                         lambda each: t.session("reference", audit_share=[each]),
+                         lambda each: q.zeros(2, each), q.ops.abs, q.ops.reshape,
+                         lambda each: healcl.reference.queue(expand=each),
+                         lambda each: healcl.heal_engine("reference", expand=each),
+                         lambda each: a.__setitem__(0, each), lambda each: s.keep(each, True),
+                         lambda each: a.__setitem__(..., [[1], [2]]), lambda each: a[each],
+                         lambda each: getattr(q.ops, ""), lambda each: t.widen(each, [0])):
+                with self.subTest(wrong=wrong), self.assertRaises(healcl.Error):
+                    call(wrong)
+        self.assertNotIn(int, s.inputs)
+        self.assertEqual(t.run("reference", profile=3).verified, t.run("reference").verified)
+        q.close()
+        s.close()
+        t.close()
+        for call in (a.item, lambda: a[0], lambda: a.__setitem__(0, a), q.wait, s.run, s.start,
+                     s.wait, lambda: s.facts, lambda: s.audit, lambda: s[0], lambda: s.view(0),
+                     lambda: s.keep(0, True), lambda: dict(s.outputs), lambda: t.run("reference"),
+                     lambda: t.inputs[0].data, lambda: t.widen(2, [0]), lambda: q.fallbacks,
+                     lambda: t.session("reference")):
+            self.assertRaises(healcl.StateError, call)
+        q.cancel()
+        s.cancel()
 
     @both
     def test_strides_are_as_numpy_s(self, dev):

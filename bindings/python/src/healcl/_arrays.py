@@ -25,7 +25,7 @@ def dtype_number(dtype: Any) -> int:
     """An enum healcl_dtype, of a dtype of NumPy's in any byte order or PyTorch's, or its name."""
     try:
         native = np.dtype(str(dtype)[6:] if str(dtype).startswith("torch.") else dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         native = None
     number = None if native is None else _NUMBERS.get(native.newbyteorder("="))
     if number is None:
@@ -51,7 +51,10 @@ def is_torch(value: Any) -> bool:
 def as_array(value: Any) -> np.ndarray:
     """An array of a dtype that tensors have, in any byte order; it shares memory with value where
     it can."""
-    array = value.detach().cpu().numpy() if is_torch(value) else np.asarray(value)
+    try:
+        array = value.detach().cpu().numpy() if is_torch(value) else np.asarray(value)
+    except ValueError as error:  # such as rows of several lengths
+        raise ShapeError("no array: %s" % error) from None
     dtype_number(array.dtype)
     return array
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from ._arrays import (DTYPES, address, as_array, as_torch, check_output, converted, dtype_number,
                       shape_of)
-from ._errors import ArgumentError, DtypeError, Error, OperationError, StateError, error_of
+from ._errors import (ArgumentError, DtypeError, Error, OperationError, ShapeError, StateError,
+                      error_of)
 from ._handle import Handle, Uncopied, Watch
 from ._native import ffi, lib
 from ._operations import Operation, Operations, find, operations_by_name, pointer_of
@@ -230,7 +231,12 @@ class Tensor(OnDevice, Uncopied):
         if array.ndim == 0:
             self._queue.call("set_const_val", view, int(array))
             return
-        array = np.asarray(np.broadcast_to(converted(array, view.dtype), view.shape), order="C")
+        try:
+            array = np.broadcast_to(converted(array, view.dtype), view.shape)
+        except ValueError:
+            raise ShapeError("values of the shape %s do not fit into %s" % (
+                array.shape, view.shape)) from None
+        array = np.asarray(array, order="C")
         view._call(lib.healcl_tensor_write, address(array), array.nbytes)
 
     def read(self, out: Optional[Any] = None) -> np.ndarray:
@@ -424,7 +430,7 @@ class Ops(Uncopied):
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name[name[0] == "_":] in FUNCTIONS:
+        if name[name[:1] == "_":] in FUNCTIONS:
             raise OperationError("'%s' is no call: use queue.array() and tensor.read()" % name)
         function = MethodType(self._queue.find(name).function, self._queue)
         setattr(self, name, function)

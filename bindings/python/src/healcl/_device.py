@@ -95,7 +95,7 @@ class Device(Closed):
         queue, watch = ffi.new("struct healcl_queue **"), Watch()
         limits = limits_of(memory_limit, work_limit, operations, expand)
         self._call(lib.healcl_queue_open_with, ffi.new("struct healcl_queue_options *", {
-            "limits": limits, "synchronous": synchronous, "cancelled_context": watch.context,
+            "limits": limits, "synchronous": bool(synchronous), "cancelled_context": watch.context,
             "cancelled": ffi.addressof(lib, "native_cancelled")}), queue)
         return Queue(QueueHandle(queue[0], self, operations, watch))
 

@@ -7,6 +7,7 @@ from typing import Any, List, Optional
 from ._arrays import as_torch, is_torch
 from ._calls import FUNCTIONS, Tensor
 from ._device import AnyDevice, device_of
+from ._errors import ArgumentError
 from ._handle import Uncopied
 from ._operations import Operations
 from ._queue import Queue
@@ -48,12 +49,19 @@ class Engine(Uncopied):
 
     def device_to_host(self, tensor: Tensor, unused: None = None) -> Any:
         """Waits for all calls, and copies the elements to an array, or a tensor of PyTorch."""
-        array = tensor.read()
+        array = _tensor(tensor).read()
         return as_torch(array) if self._uploads_torch else array
 
     def free_device_tensor(self, tensor: Tensor) -> None:
         """Drops a tensor, whoever refers to it."""
-        tensor.release()
+        _tensor(tensor).release()
+
+
+def _tensor(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise ArgumentError("a tensor comes from host_to_device() or an operation, not %s" %
+                            type(value).__name__)
+    return value
 
 
 def heal_engine(device: AnyDevice = None, *, operations: Optional[Operations] = None,

@@ -138,7 +138,10 @@ def text(pointer: Any) -> str:
 
 def c_string(value: Union[str, bytes, os.PathLike[str]]) -> Any:
     """A path, or a text, for the library."""
-    encoded = os.fsencode(value)
+    try:
+        encoded = os.fsencode(value)
+    except (TypeError, ValueError):  # such as a lone surrogate
+        raise ArgumentError("%r is neither a path nor a text" % (value,)) from None
     if b"\0" in encoded:
         raise ArgumentError("embedded null byte in %r" % (value,))
     return ffi.new("char[]", encoded)

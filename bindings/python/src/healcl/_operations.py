@@ -109,7 +109,7 @@ _EXPAND = {None: lib.HEALCL_EXPAND_VALID, "spec": lib.HEALCL_EXPAND_SPECIFICATIO
 def limits_of(memory_bytes: int, work: int, operations: Optional[Operations],
               expand: Optional[str], passes: Any = ffi.NULL) -> Any:
     """A struct healcl_limits."""
-    if expand not in _EXPAND:
+    if not isinstance(expand, (str, type(None))) or expand not in _EXPAND:
         raise ArgumentError("expand is 'spec', 'sdk' or None, not %r" % (expand,))
     return ffi.new("struct healcl_limits *",
                    {"memory_bytes": integer(memory_bytes, "memory_limit", 64),

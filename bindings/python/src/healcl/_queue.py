@@ -50,7 +50,7 @@ class Queue(Closed):
 
     def empty_like(self, tensor: Any) -> Tensor:
         """An empty tensor of the shape and dtype of a tensor, or an array."""
-        like = tensor if hasattr(tensor, "shape") else as_array(tensor)
+        like = tensor if hasattr(tensor, "dtype") else as_array(tensor)
         return self.empty(like.shape, like.dtype)
 
     def wait(self) -> None:

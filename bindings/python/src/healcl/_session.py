@@ -2,9 +2,7 @@
 """Sessions: a transcript on a device that runs again and again."""
 from __future__ import annotations
 
-import operator
-from typing import (TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, SupportsIndex, TypeVar,
-                    Union)
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, TypeVar, Union
 
 import numpy as np
 
@@ -36,7 +34,7 @@ class _Named(Mapping[Name, _Value]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._tensors.names() or (
-            isinstance(name, SupportsIndex) and -len(self) <= operator.index(name) < len(self))
+            isinstance(name, (int, np.integer)) and -len(self) <= int(name) < len(self))
 
     def __repr__(self) -> str:
         named = ["%r: %s %s" % (name, info.dtype, list(info.shape))

@@ -227,6 +227,13 @@ def python_warning(context: Any, line: Any) -> None:
 for _function in python_difference, python_warning:
     ffi.def_extern(onerror=interrupted)(_function)
 
+def _share(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError("audit_share is from 0 to 1, not %r" % (value,)) from None
+
+
 class Transcript(Closed):
     """A transcript, checked whole and planned; from load().
 
@@ -278,7 +285,7 @@ class Transcript(Closed):
         watch = _Watch()
         folder = ffi.NULL if dump is None else c_string(dump)
         options = ffi.new("struct healcl_run_options *", {
-            "no_verify": not verify, "profile": profile, "no_warm_up": not warm_up,
+            "no_verify": not verify, "profile": bool(profile), "no_warm_up": not warm_up,
             "repeat": integer(repeat, "repeat", 32), "dump_dir": folder,
             "inputs": bound, "input_count": len(arrays),
             "device_memory_bytes": integer(device_memory, "device_memory", 64),
@@ -312,7 +319,7 @@ class Transcript(Closed):
         """
         return Session(self, device_of(device), ffi.new(
             "struct healcl_session_options *", {
-                "keep_nothing": not keep_inputs, "audit_share": audit_share,
+                "keep_nothing": not keep_inputs, "audit_share": _share(audit_share),
                 "audit_seed": integer(audit_seed, "audit_seed", 64)}))
 
     def widen(self, batch: int, inputs: Union[Name, Iterable[Name]]) -> Transcript:
