@@ -37,7 +37,7 @@ struct operand {
 };
 
 /* The elements that a launch works on, in C order, and where each operand has them. A work-item
- * takes elements_per_item of them in a row; 816 bytes, of the 1024 that every device takes. */
+ * takes elements_per_item of them in a row; 816 bytes. */
 struct space {
     cl_base_ulong first, end; /* of the shape's elements, those in [first, end) */
     cl_base_ulong elements_per_item;
@@ -131,8 +131,12 @@ struct self_test_counters {
 
 /* The first parameter of most kernels, a struct space of that name, and what their bodies begin
  * with. A device that can index its own memory, but not a kernel's arguments, is given COPY_SPACE.
+ * One whose kernels take few bytes of arguments finds the space in memory: SPACE_IN_MEMORY.
  */
-#ifdef COPY_SPACE
+#ifdef SPACE_IN_MEMORY
+#define SPACE(name) global const struct space *name##_argument
+#define TAKE_SPACE(name) struct space name = *name##_argument
+#elif defined COPY_SPACE
 #define SPACE(name) struct space name##_argument
 #define TAKE_SPACE(name) struct space name = name##_argument
 #else

@@ -254,6 +254,23 @@ static void compile_axes(struct job *job)
         job_define(job, "THIN", "");
 }
 
+/* Launches. Where the device takes too few bytes of arguments, the space goes through memory. */
+static enum healcl_status launch_with_space(struct job *job, struct healcl_error *error)
+{
+    struct healcl_device *device = job->launcher->device;
+    struct launch_argument *argument = job->launch.arguments;
+    struct buffer memory;
+    if (argument->value != &job->space ||
+        launch_argument_bytes(&job->launch) <= device->tuning.argument_bytes)
+        return device_launch(device, &job->launch, error);
+    job_define(job, "SPACE_IN_MEMORY", "");
+    TRY(device_upload_memory(device, NULL, sizeof job->space, &job->space, &memory, error));
+    *argument = (struct launch_argument){.buffer = &memory, .read_only = true};
+    enum healcl_status status = device_launch(device, &job->launch, error);
+    device_buffer_release(device, &memory);
+    return status;
+}
+
 /* rounds: of loops, in one work-item. */
 static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
                                  uint64_t rounds, struct healcl_error *error)
@@ -275,7 +292,7 @@ static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_
         job->launch.program = "core"; /* cl/core.cl includes them all */
     job->launch.groups = groups;
     job->launch.local_size = local_size;
-    TRY(device_launch(job->launcher->device, &job->launch, error));
+    TRY(launch_with_space(job, error));
     job->launcher->has_written |= job->writes_output;
     return HEALCL_OK;
 }

@@ -255,7 +255,10 @@ static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
              alignment = device->info.base_alignment_bits / 8;
     if (alignment > STEP_BYTES_MIN) /* powers of two */
         rounded = (rounded + alignment - 1) / alignment * alignment;
-    return rounded > PART_BYTES_MAX || device->callers.allocate ? 0 : rounded;
+    return rounded > PART_BYTES_MAX || device->lacks_parts || device->callers.allocate ||
+                   device->info.max_allocation_bytes < SLAB_BYTES
+               ? 0
+               : rounded;
 }
 
 static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)
@@ -274,7 +277,7 @@ static enum healcl_status begin_slab(struct healcl_device *device, struct healcl
     return HEALCL_OK;
 }
 
-/* Takes bytes of a slab, as part_bytes has them. */
+/* Takes bytes of a slab, as part_bytes has them. Notes where the device has no sub-buffers. */
 static enum healcl_status create_part(struct healcl_device *device, uint64_t bytes,
                                       struct buffer *part, struct healcl_error *error)
 {
@@ -284,6 +287,9 @@ static enum healcl_status create_part(struct healcl_device *device, uint64_t byt
     cl_int code = CL_SUCCESS;
     cl_mem memory = device->cl->clCreateSubBuffer(device->slab, CL_MEM_READ_WRITE,
                                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    device->lacks_parts = code != CL_SUCCESS && !is_out_of_memory(code);
+    if (device->lacks_parts)
+        return HEALCL_OK;
     TRY_CL(error, "clCreateSubBuffer", code);
     code = device->cl->clRetainMemObject(device->slab);
     if (code != CL_SUCCESS)
@@ -397,6 +403,8 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
         return device_buffer_acquire(device, bytes, false, buffer, error);
     if (!take_pooled(device, taken, false, true, &part))
         TRY(create_part(device, taken, &part, error));
+    if (!part.memory)
+        return device_buffer_acquire(device, bytes, false, buffer, error);
     note_use(device);
     *buffer = part;
     buffer->bytes = bytes;

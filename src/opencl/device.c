@@ -76,13 +76,14 @@ void device_turn_end(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- create and release */
 
+/* Without those of the properties that the device does not have. */
 static enum healcl_status create_queue(struct healcl_device *device,
                                        cl_command_queue_properties properties,
                                        cl_command_queue *queue, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
-    *queue = device->cl->clCreateCommandQueue(device->context, device->info.device_id, properties,
-                                              &code);
+    *queue = device->cl->clCreateCommandQueue(device->context, device->info.device_id,
+                                              properties & device->info.queue_properties, &code);
     if (code != CL_SUCCESS)
         *queue = NULL;
     TRY_CL(error, "clCreateCommandQueue", code);

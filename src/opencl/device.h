@@ -30,7 +30,6 @@ struct device_info {
     char architecture[64]; /* "sm_90", "gfx90a"; the name where nothing tells it */
     char version[128];     /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
     char c_version[128];   /* of OpenCL C */
-    char profile[32];      /* "FULL_PROFILE" */
     cl_device_type type;
     cl_command_queue_properties queue_properties;
     uint32_t compute_units, clock_mhz, address_bits;
@@ -39,12 +38,12 @@ struct device_info {
     uint64_t cache_bytes; /* of global memory */
     uint64_t local_memory_bytes;
     size_t max_work_group_size;   /* in one dimension */
+    size_t max_parameter_bytes;   /* of a kernel's arguments */
     uint32_t base_alignment_bits; /* of sub-buffers */
     uint32_t double_width;        /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
     bool packaged;     /* its programs come from a package */
     bool out_of_order; /* queues can be */
-    bool full_profile; /* of OpenCL; the embedded one may lack 64-bit integers */
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
      * self-test has met no such limit, or has not run yet. */
     uint64_t loop_limit;
@@ -52,6 +51,7 @@ struct device_info {
      * the first of these answers: "multiply_twiddle(0x1, 0x2, 0x3) is 0x1, not 0x2". */
     uint32_t failed_families;
     char family_failure[160];
+    bool lacks_maps;       /* the host cannot map memory, as the self-test has found */
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
 };
@@ -155,8 +155,8 @@ struct device_context;
 /* Pinned memory of the host in two halves, one of which is filled or taken from while a command
  * uses the other one: transfer.c. */
 struct staging {
-    cl_mem memory; /* NULL: not made yet */
-    char *address;
+    cl_mem memory; /* NULL: the host's own */
+    char *address; /* NULL: not made yet */
     uint64_t half_bytes;
     uint32_t current; /* 0 or 1 */
     struct {
@@ -197,6 +197,7 @@ struct healcl_device {
     size_t pool_count, pool_capacity;
     cl_mem slab;        /* the one that parts are taken of, or NULL */
     uint64_t slab_used; /* bytes of it */
+    bool lacks_parts;   /* there are no sub-buffers */
     uint64_t epoch;     /* how often the compute queue has been waited for */
     cl_event marker;    /* of device_poll, or NULL */
     struct memory_bound {

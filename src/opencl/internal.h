@@ -140,6 +140,9 @@ uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);
 enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
                                     struct buffer *buffer, struct healcl_error *error);
 
+/* Finds out whether the host can map memory: info.lacks_maps. */
+enum healcl_status device_try_map(struct healcl_device *device, struct healcl_error *error);
+
 /* Frees the staging memory; the queues have nothing left to do. */
 void staging_release(struct healcl_device *device);
 

@@ -140,9 +140,35 @@ static void record(struct healcl_device *device, struct launch_recorder *recorde
     recorder->launches[recorder->count++] = *ready = made;
 }
 
+size_t launch_argument_bytes(const struct launch *launch)
+{
+    enum { ALIGNMENT = 8 };
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const struct launch_argument *argument = &launch->arguments[i];
+        const size_t size = argument->buffer ? sizeof(cl_mem) : argument->size;
+        bytes += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return bytes;
+}
+
+/* A driver may refuse too many bytes only when it launches, with any code. */
+static enum healcl_status check_argument_bytes(struct healcl_device *device,
+                                               const struct launch *launch,
+                                               struct healcl_error *error)
+{
+    const size_t bytes = launch_argument_bytes(launch);
+    if (bytes > device->info.max_parameter_bytes)
+        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
+             "needs %zu bytes of kernel arguments, the device allows %zu", bytes,
+             device->info.max_parameter_bytes);
+    return HEALCL_OK;
+}
+
 static enum healcl_status launch_kernel(struct healcl_device *device, struct kernel *kernel,
                                         const struct launch *launch, struct healcl_error *error)
 {
+    TRY(check_argument_bytes(device, launch, error));
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
         FAIL(error, HEALCL_DEVICE, "there cannot be %zu work-groups of %zu work-items",
              launch->groups, launch->local_size);

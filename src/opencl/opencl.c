@@ -37,6 +37,36 @@ void opening_end(void)
 
 struct opencl opencl_loader;
 
+/* These stand in the place of functions that came after OpenCL 1.0, where a library lacks them:
+ * callers do without. */
+static cl_int CL_API_CALL lacks_enqueue(cl_command_queue queue, cl_uint count,
+                                        const cl_event *events, cl_event *event)
+{
+    (void)queue, (void)count, (void)events, (void)event;
+    return CL_INVALID_OPERATION;
+}
+
+static cl_int CL_API_CALL lacks_arguments(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what,
+                                          size_t size, void *value, size_t *needed)
+{
+    (void)kernel, (void)index, (void)what, (void)size, (void)value, (void)needed;
+    return CL_INVALID_OPERATION;
+}
+
+static cl_mem CL_API_CALL lacks_sub_buffers(cl_mem memory, cl_mem_flags flags,
+                                            cl_buffer_create_type type, const void *about,
+                                            cl_int *code)
+{
+    (void)memory, (void)flags, (void)type, (void)about;
+    *code = CL_INVALID_OPERATION;
+    return NULL;
+}
+
+static const struct opencl substitutes = {.clEnqueueBarrierWithWaitList = lacks_enqueue,
+                                          .clEnqueueMarkerWithWaitList = lacks_enqueue,
+                                          .clGetKernelArgInfo = lacks_arguments,
+                                          .clCreateSubBuffer = lacks_sub_buffers};
+
 static const struct {
     const char *name;
     size_t offset; /* in struct opencl */
@@ -73,7 +103,9 @@ static enum healcl_status load(struct healcl_error *error)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(library, functions[i].name);
         if (!function)
-            FAIL(error, HEALCL_DEVICE, "OpenCL of version 1.2 is needed: its library has no %s",
+            memcpy(&function, (const char *)&substitutes + functions[i].offset, sizeof function);
+        if (!function)
+            FAIL(error, HEALCL_DEVICE, "the OpenCL library has no %s, which healcl needs",
                  functions[i].name);
         memcpy((char *)&found + functions[i].offset, &function, sizeof function);
     }

@@ -179,8 +179,8 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
     char options[LAUNCH_OPTIONS_SIZE + 128];
     /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
      * registers: -w. Vendors want those of their own sources. */
-    snprintf(options, sizeof options, "-cl-std=CL1.2%s -D LOCAL_SIZE=%zu%s %s",
-             program->text ? "" : " -w", program->local_size,
+    snprintf(options, sizeof options, "%s-D LOCAL_SIZE=%zu%s %s", program->text ? "" : "-w ",
+             program->local_size,
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
     program->all_options = strdup(options);
@@ -213,8 +213,10 @@ static void build(struct healcl_device *device, struct program *program, struct 
     const uint64_t start = monotonic_nanoseconds();
     char options[LAUNCH_OPTIONS_SIZE + 256], line[LINE_SIZE];
     const char *texts[TEXT_COUNT];
-    snprintf(options, sizeof options, "%s%s", program->all_options,
-             program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
+    /* A compiler of an older version may not know that of 1.2, and yet compile all of it. */
+    const bool names_version = strncmp(device->info.c_version, "OpenCL C 1.2", 12) >= 0;
+    snprintf(options, sizeof options, "%s%s%s", names_version ? "-cl-std=CL1.2 " : "",
+             program->all_options, program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
     if (device->programs->package) {
         program->status = binary_load_packaged(device, program, error);
     } else if (!*program->binary_name || !binary_load(device, program, options)) {

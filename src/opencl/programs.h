@@ -75,6 +75,9 @@ struct launch {
     const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
 
+/* Bytes of its arguments, as drivers may count them. */
+size_t launch_argument_bytes(const struct launch *launch);
+
 /* Programs that a device has built, for healcl compile. Texts but kernels are the device's. */
 struct recorded_program {
     const char *name, *options, *key;

@@ -82,7 +82,6 @@ static const struct query queries[] = {
     {CL_DRIVER_VERSION, QUERY_TEXT, FIELD(driver)},
     {CL_DEVICE_VERSION, QUERY_TEXT, FIELD(version)},
     {CL_DEVICE_OPENCL_C_VERSION, QUERY_TEXT, FIELD(c_version)},
-    {CL_DEVICE_PROFILE, QUERY_TEXT, FIELD(profile)},
     {CL_DEVICE_TYPE, QUERY_NUMBER, FIELD(type)},
     {CL_DEVICE_QUEUE_PROPERTIES, QUERY_NUMBER, FIELD(queue_properties)},
     {CL_DEVICE_MAX_COMPUTE_UNITS, QUERY_NUMBER, FIELD(compute_units)},
@@ -93,6 +92,7 @@ static const struct query queries[] = {
     {CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, QUERY_NUMBER, FIELD(cache_bytes)},
     {CL_DEVICE_LOCAL_MEM_SIZE, QUERY_NUMBER, FIELD(local_memory_bytes)},
     {CL_DEVICE_MAX_WORK_GROUP_SIZE, QUERY_NUMBER, FIELD(max_work_group_size)},
+    {CL_DEVICE_MAX_PARAMETER_SIZE, QUERY_NUMBER, FIELD(max_parameter_bytes)},
     {CL_DEVICE_MEM_BASE_ADDR_ALIGN, QUERY_NUMBER, FIELD(base_alignment_bits)},
     {CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, QUERY_NUMBER, FIELD(double_width)},
     {CL_DEVICE_AVAILABLE, QUERY_FLAG, FIELD(available)},
@@ -100,6 +100,13 @@ static const struct query queries[] = {
     {CL_DEVICE_ENDIAN_LITTLE, QUERY_FLAG, FIELD(little_endian)},
     {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_FLAG, FIELD(unified_memory)},
 };
+
+/* Whether OpenCL 1.0 does not have a query: its field stays 0 or "" then. */
+static bool is_optional(cl_device_info what)
+{
+    return what == CL_DEVICE_OPENCL_C_VERSION || what == CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE ||
+           what == CL_DEVICE_HOST_UNIFIED_MEMORY;
+}
 
 static cl_int query(const struct opencl *cl, struct device_info *info, const struct query *row)
 {
@@ -120,7 +127,7 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
         *(bool *)(void *)field = flag != CL_FALSE;
         break;
     }
-    return code;
+    return is_optional(row->what) && code == CL_INVALID_VALUE ? CL_SUCCESS : code;
 }
 
 /* AMD's devices are called by their architecture, "gfx90a:sramecc+:xnack-". NVIDIA's tell it by an
@@ -166,7 +173,6 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
     /* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
     if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
         info->max_work_group_size = sizes[0];
-    info->full_profile = strcmp(info->profile, "FULL_PROFILE") == 0;
     info->out_of_order = info->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return code;
 }
@@ -325,14 +331,6 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
 
 /* ---------------------------------------------------------------- predicates */
 
-static bool has_opencl_1_2(const struct device_info *info)
-{
-    unsigned major = 0, minor = 0;
-    if (sscanf(info->version, "OpenCL %3u.%3u", &major, &minor) != 2)
-        return false;
-    return major > 1 || (major == 1 && minor >= 2);
-}
-
 bool device_emulates_gpu(const struct device_info *info)
 {
     return kind_of(info->type)->type == CL_DEVICE_TYPE_CPU &&
@@ -369,10 +367,6 @@ const char *device_unusable(const struct device_info *info)
         return "it is not available";
     if (!info->compiler_available && !info->packaged)
         return "it has no compiler: it needs a package, which healcl compile makes";
-    if (!has_opencl_1_2(info))
-        return "it has no OpenCL 1.2";
-    if (!info->full_profile)
-        return "it has the embedded profile of OpenCL alone";
     if (info->little_endian != host_is_little_endian())
         return "its byte order is not that of the host";
     return NULL;

@@ -436,7 +436,9 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
     device->info.failed_families = 0;
     make_cases(cases);
     know_outputs(cases, known);
-    enum healcl_status status = run_kernel(device, cases, outputs, &test, error);
+    enum healcl_status status = device_try_map(device, error);
+    if (status == HEALCL_OK)
+        status = run_kernel(device, cases, outputs, &test, error);
     if (status != HEALCL_OK)
         error_prefix(error, "device %u:%u %s: self-test: ", device->info.platform_index,
                      device->info.device_index, device->info.name);
@@ -480,7 +482,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 7"
+#define SELF_TEST_ABI "healcl self-test 8"
 
 extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
 
@@ -531,15 +533,16 @@ enum self_test_outcome self_test_read_cached(const struct device_info *info,
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
-    int overlap;
+    int overlap, lacks_maps;
     uint64_t loop_limit;
     uint32_t families;
-    if (!read_cached(info, line) ||
-        sscanf(line, PASSED " %d %" SCNu64 " %" SCNu32, &overlap, &loop_limit, &families) != 3)
+    if (!read_cached(info, line) || sscanf(line, PASSED " %d %" SCNu64 " %d %" SCNu32, &overlap,
+                                           &loop_limit, &lacks_maps, &families) != 4)
         return;
     const char *why = strchr(line, ':');
     info->launches_overlap = overlap != 0;
     info->loop_limit = loop_limit;
+    info->lacks_maps = lacks_maps != 0;
     info->failed_families = families & (((uint32_t)1 << FAMILY_COUNT) - 1);
     snprintf(info->family_failure, sizeof info->family_failure, "%s", why ? why + 1 : "");
 }
@@ -553,8 +556,8 @@ static void keep(const struct healcl_device *device, enum healcl_status status,
     if (device->programs->package || (status != HEALCL_OK && status != HEALCL_DEVICE))
         return;
     if (status == HEALCL_OK)
-        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %" PRIu32 ":%s", info->launches_overlap,
-                 info->loop_limit, info->failed_families,
+        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %d %" PRIu32 ":%s",
+                 info->launches_overlap, info->loop_limit, info->lacks_maps, info->failed_families,
                  info->failed_families ? info->family_failure : "");
     else
         snprintf(line, sizeof line, FAILED "%s", failure->message);

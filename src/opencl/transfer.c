@@ -63,8 +63,10 @@ enum healcl_status device_await_uploads(struct healcl_device *device, struct hea
     if (!device->upload)
         return HEALCL_OK;
     const struct opencl *cl = device->cl;
-    TRY_CL(error, "clEnqueueBarrierWithWaitList",
-           cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL));
+    cl_int code = cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL);
+    if (code == CL_INVALID_OPERATION) /* OpenCL 1.0 has no such barrier */
+        code = cl->clWaitForEvents(1, &device->upload);
+    TRY_CL(error, "clEnqueueBarrierWithWaitList", code);
     (void)cl->clReleaseEvent(device->upload);
     device->upload = NULL;
     return HEALCL_OK;
@@ -80,33 +82,56 @@ enum {
 
 static uint64_t staging_half_bytes(const struct healcl_device *device)
 {
-    uint64_t wanted = device->tuning.staging_bytes;
-    if (wanted == 0)
+    uint64_t wanted = device->tuning.staging_bytes, most = device->info.max_allocation_bytes / 2;
+    if (wanted == 0 && !device->info.lacks_maps)
         return 0;
-    if (device->staging.memory)
+    if (device->staging.address)
         return device->staging.half_bytes;
+    wanted = wanted < most ? wanted : most / HALF_BYTES_MIN * HALF_BYTES_MIN;
     return wanted < HALF_BYTES_MIN ? HALF_BYTES_MIN : wanted;
+}
+
+enum healcl_status device_try_map(struct healcl_device *device, struct healcl_error *error)
+{
+    struct buffer buffer;
+    void *address;
+    TRY(device_buffer_acquire(device, HALF_BYTES_MIN, true, &buffer, error));
+    device->info.lacks_maps = device_buffer_map(device, &buffer, CL_MAP_READ, 0, HALF_BYTES_MIN,
+                                                &address, NULL) != HEALCL_OK;
+    enum healcl_status status =
+        device->info.lacks_maps ? HEALCL_OK : device_buffer_unmap(device, &buffer, address, error);
+    device_buffer_release(device, &buffer);
+    return status;
+}
+
+static enum healcl_status create_pinned(struct healcl_device *device, size_t bytes, cl_mem *memory,
+                                        void **address, struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
+    cl_int code = CL_SUCCESS;
+    DEVICE_ATTEMPTS(device, code)
+    {
+        *memory = cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
+    }
+    TRY_CL(error, "clCreateBuffer", code);
+    enum healcl_status status = device_map(device, TRACE_TRANSFER, *memory,
+                                           CL_MAP_READ | CL_MAP_WRITE, 0, bytes, address, error);
+    if (status != HEALCL_OK)
+        (void)cl->clReleaseMemObject(*memory);
+    return status;
 }
 
 static enum healcl_status create_staging(struct healcl_device *device, struct healcl_error *error)
 {
-    const struct opencl *cl = device->cl;
-    const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
     struct staging made = {.half_bytes = staging_half_bytes(device)};
     const size_t bytes = (size_t)(2 * made.half_bytes);
     void *address;
-    cl_int code = CL_SUCCESS;
-    DEVICE_ATTEMPTS(device, code)
-    {
-        made.memory = cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
-    }
-    TRY_CL(error, "clCreateBuffer", code);
-    enum healcl_status status = device_map(device, TRACE_TRANSFER, made.memory,
-                                           CL_MAP_READ | CL_MAP_WRITE, 0, bytes, &address, error);
-    if (status != HEALCL_OK) {
-        (void)cl->clReleaseMemObject(made.memory);
-        return status;
-    }
+    if (device->info.lacks_maps)
+        address = malloc(bytes);
+    else
+        TRY(create_pinned(device, bytes, &made.memory, &address, error));
+    NEED_MEMORY(address, error);
     made.address = address;
     device->staging = made;
     return HEALCL_OK;
@@ -128,7 +153,7 @@ static enum healcl_status staging_await(struct healcl_device *device, uint32_t h
 static enum healcl_status staging_turn(struct healcl_device *device, struct healcl_error *error)
 {
     struct staging *staging = &device->staging;
-    if (!staging->memory)
+    if (!staging->address)
         return create_staging(device, error);
     uint32_t other = staging->current ^ 1;
     TRY(staging_await(device, other, error));
@@ -141,7 +166,7 @@ static enum healcl_status staging_take(struct healcl_device *device, uint64_t by
                                        struct healcl_error *error)
 {
     struct staging *staging = &device->staging;
-    if (!staging->memory || bytes > staging->half_bytes - staging->halves[staging->current].used)
+    if (!staging->address || bytes > staging->half_bytes - staging->halves[staging->current].used)
         TRY(staging_turn(device, error));
     uint64_t *used = &staging->halves[staging->current].used;
     *memory = staging->address + staging->current * staging->half_bytes + *used;
@@ -168,6 +193,8 @@ void staging_release(struct healcl_device *device)
                                                   staging->address, 0, NULL, NULL);
         (void)device->cl->clFinish(device->transfer);
         (void)device->cl->clReleaseMemObject(staging->memory);
+    } else {
+        free(staging->address);
     }
 }
 

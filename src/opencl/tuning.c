@@ -20,6 +20,8 @@ enum {
                                more, several work-groups may share it */
     TRANSFORM_RADIX = 8,
     STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
+    ARGUMENT_BYTES = 1024,       /* that the full profile of OpenCL has at least, */
+    ARGUMENT_BYTES_FPGA = 256,   /* and its embedded profile, which boards have */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -138,6 +140,8 @@ struct device_tuning tuning_default(const struct device_info *info)
     const bool shared = as ? is_cpu : info->unified_memory;
     const uint64_t most =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
+    const uint32_t arguments =
+        kind & CL_DEVICE_TYPE_ACCELERATOR ? ARGUMENT_BYTES_FPGA : ARGUMENT_BYTES;
     const uint32_t local_size = is_cpu ? 1 : (uint32_t)1 << log2_of(most);
     struct device_tuning tuning = {
         .local_size = local_size,
@@ -154,6 +158,9 @@ struct device_tuning tuning_default(const struct device_info *info)
         .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,
         .builds_at_once =
             info->type & CL_DEVICE_TYPE_GPU && !device_is_emulator(info) ? BUILDS_AT_ONCE : 1,
+        .argument_bytes =
+            (uint32_t)(info->max_parameter_bytes < arguments ? info->max_parameter_bytes
+                                                             : arguments),
         .staging_bytes = shared ? 0 : STAGING_BYTES,
         .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
                                                                   : MULTIPLY_BY_DOUBLES,

@@ -4,10 +4,14 @@
  * without -w, appends the build logs, and launches nothing. Where FAULTY_NO_COMPILER is set there
  * is no compiler: devices say so, and no program is made of a source. Where FAULTY_NO_ARGUMENTS is
  * set it does not report kernels' parameters. FAULTY_ALLOCATION is the most bytes of an allocation.
+ * Where FAULTY_BOARD is set, devices are what a board with an FPGA says: OpenCL 1.0, the embedded
+ * profile without 64-bit integers, its least bytes of arguments, and no function of a later
+ * version.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,10 +74,108 @@ cl_int clGetKernelArgInfo(cl_kernel kernel, cl_uint index, cl_kernel_arg_info wh
     static argument_function *ask;
     if (!ask)
         *(void **)&ask = dlsym(RTLD_NEXT, "clGetKernelArgInfo");
-    if (getenv("FAULTY_NO_ARGUMENTS"))
+    if (getenv("FAULTY_NO_ARGUMENTS") || getenv("FAULTY_BOARD"))
         return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
     return ask(kernel, index, what, size, value, needed);
 }
+
+/* ---------------------------------------------------------------- a board */
+
+enum { BOARD_ARGUMENT_BYTES = 256, BOARD_ARGUMENTS_MAX = 32 };
+
+/* Whether OpenCL 1.0 does not have that query. */
+static bool is_newer(cl_device_info what)
+{
+    return what == CL_DEVICE_OPENCL_C_VERSION || what == CL_DEVICE_HOST_UNIFIED_MEMORY ||
+           what == CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE;
+}
+
+/* Changes an answer to what the board says. */
+static void board_info(cl_device_info what, size_t size, void *value)
+{
+    const char *text = what == CL_DEVICE_VERSION      ? "OpenCL 1.0 "
+                       : what == CL_DEVICE_PROFILE    ? "EMBEDDED_PROFILE"
+                       : what == CL_DEVICE_EXTENSIONS ? "cl_khr_icd"
+                                                      : NULL;
+    if (text)
+        snprintf(value, size, "%s", text);
+    if (what == CL_DEVICE_MAX_PARAMETER_SIZE)
+        *(size_t *)value = BOARD_ARGUMENT_BYTES;
+    if (what == CL_DEVICE_TYPE)
+        *(cl_device_type *)value = CL_DEVICE_TYPE_ACCELERATOR;
+    if (what == CL_DEVICE_QUEUE_PROPERTIES)
+        *(cl_command_queue_properties *)value = 0;
+}
+
+typedef cl_command_queue queue_function(cl_context, cl_device_id, cl_command_queue_properties,
+                                        cl_int *);
+
+cl_command_queue clCreateCommandQueue(cl_context context, cl_device_id device,
+                                      cl_command_queue_properties properties, cl_int *code)
+{
+    static queue_function *create;
+    if (!create)
+        *(void **)&create = dlsym(RTLD_NEXT, "clCreateCommandQueue");
+    if (!getenv("FAULTY_BOARD") || properties == 0)
+        return create(context, device, properties, code);
+    *code = CL_INVALID_QUEUE_PROPERTIES;
+    return NULL;
+}
+
+typedef cl_int set_function(cl_kernel, cl_uint, size_t, const void *);
+
+/* Arguments are set in order. */
+cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t size, const void *value)
+{
+    static set_function *set;
+    static size_t bytes[BOARD_ARGUMENTS_MAX];
+    size_t all = 0;
+    if (!set)
+        *(void **)&set = dlsym(RTLD_NEXT, "clSetKernelArg");
+    if (index < BOARD_ARGUMENTS_MAX)
+        bytes[index] = (size + 7) / 8 * 8;
+    for (cl_uint i = 0; i <= index && i < BOARD_ARGUMENTS_MAX; i++)
+        all += bytes[i];
+    return getenv("FAULTY_BOARD") && all > BOARD_ARGUMENT_BYTES ? CL_OUT_OF_RESOURCES
+                                                                : set(kernel, index, size, value);
+}
+
+typedef cl_mem sub_buffer_function(cl_mem, cl_mem_flags, cl_buffer_create_type, const void *,
+                                   cl_int *);
+
+cl_mem clCreateSubBuffer(cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type,
+                         const void *about, cl_int *code)
+{
+    static sub_buffer_function *create;
+    if (!create)
+        *(void **)&create = dlsym(RTLD_NEXT, "clCreateSubBuffer");
+    if (!getenv("FAULTY_BOARD"))
+        return create(memory, flags, type, about, code);
+    *code = CL_INVALID_OPERATION;
+    return NULL;
+}
+
+typedef cl_int wait_function(cl_command_queue, cl_uint, const cl_event *, cl_event *);
+
+cl_int clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_uint count, const cl_event *events,
+                                    cl_event *event)
+{
+    static wait_function *enqueue;
+    if (!enqueue)
+        *(void **)&enqueue = dlsym(RTLD_NEXT, "clEnqueueBarrierWithWaitList");
+    return getenv("FAULTY_BOARD") ? CL_INVALID_OPERATION : enqueue(queue, count, events, event);
+}
+
+cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count, const cl_event *events,
+                                   cl_event *event)
+{
+    static wait_function *enqueue;
+    if (!enqueue)
+        *(void **)&enqueue = dlsym(RTLD_NEXT, "clEnqueueMarkerWithWaitList");
+    return getenv("FAULTY_BOARD") ? CL_INVALID_OPERATION : enqueue(queue, count, events, event);
+}
+
+/* ---------------------------------------------------------------- devices and builds */
 
 typedef cl_int info_function(cl_device_id, cl_device_info, size_t, void *, size_t *);
 
@@ -83,6 +185,8 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, vo
     static info_function *get;
     if (!get)
         *(void **)&get = dlsym(RTLD_NEXT, "clGetDeviceInfo");
+    if (getenv("FAULTY_BOARD") && is_newer(what))
+        return CL_INVALID_VALUE;
     const cl_int code = get(device, what, size, value, needed);
     if (code == CL_SUCCESS && what == CL_DEVICE_COMPILER_AVAILABLE && value &&
         getenv("FAULTY_NO_COMPILER"))
@@ -90,6 +194,8 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, vo
     const char *most = getenv("FAULTY_ALLOCATION");
     if (code == CL_SUCCESS && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE && value && most)
         *(cl_ulong *)value = strtoull(most, NULL, 10);
+    if (code == CL_SUCCESS && value && getenv("FAULTY_BOARD"))
+        board_info(what, size, value);
     return code;
 }
 
@@ -115,7 +221,9 @@ cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *dev
     const char *path = getenv("FAULTY_WARNINGS");
     if (!build)
         *(void **)&build = dlsym(RTLD_NEXT, "clBuildProgram");
-    char *changed = path && options ? replaced(options, " -w ", " ") : NULL;
+    char *changed = path && options ? replaced(options, "-w ", " ") : NULL;
+    if (getenv("FAULTY_BOARD") && options && strstr(options, "-cl-std=CL1.2"))
+        return CL_INVALID_BUILD_OPTIONS;
     cl_int code = build(program, count, devices, changed ? changed : options, notify, data);
     free(changed);
     if (path && count == 1)

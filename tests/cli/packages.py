@@ -125,6 +125,19 @@ def check_runs(folder):
     return again
 
 
+def check_board(folder):
+    """A board reports OpenCL 1.0, the embedded profile and 256 bytes of kernel arguments, and programs come
+    from binaries alone. It runs without the host's help, in the styles of all devices."""
+    for style in {}, {"HEALCL_AS": "cpu"}, {"HEALCL_AS": "gpu"}:
+        package, board = folder / "board.healcl", {"LD_PRELOAD": driver, "FAULTY_BOARD": "1", **style}
+        expect(run("compile", "-o", package, *files, **board), 0)
+        listed = json.loads(expect(run("devices", "--json", "-", **board), 0).stdout)["devices"]
+        assert all(device["version"].startswith("OpenCL 1.0") for device in listed), listed
+        for transcript in files:
+            expect(run("run", "-q", "--no-fallback", "--package", package, transcript, compiler=False,
+                       **board), 0)
+
+
 # ------------------------------------------------------------------ programs in the cache
 
 
@@ -335,6 +348,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         package = Package(check_runs(folder).read_bytes())
+        check_board(folder)
         check_cache(folder)
         told = "".join(refusals(package, folder))
         if update:

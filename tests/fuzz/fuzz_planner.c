@@ -25,14 +25,14 @@ static void ask_for_kernels(const struct plan *plan)
         struct healcl_error error = {.detail = NULL};
         device->info = (struct device_info){.type = CL_DEVICE_TYPE_GPU,
                                             .max_work_group_size = 256,
+                                            .max_parameter_bytes = 1024,
                                             .local_memory_bytes = 32768,
                                             .max_allocation_bytes = shape % 2 ? 4096 : 1 << 30,
                                             .global_memory_bytes = UINT64_C(1) << 32,
                                             .compute_units = 4,
                                             .address_bits = 64,
                                             .little_endian = true,
-                                            .double_width = shape % 2 ? 4 : 0,
-                                            .full_profile = true};
+                                            .double_width = shape % 2 ? 4 : 0};
         device->tuning = tuning_default(&device->info);
         EXPECT(tuning_parse(&device->tuning, kernel_style_name((enum kernel_style)shape), "a shape",
                             &device->info, &error) == HEALCL_OK);

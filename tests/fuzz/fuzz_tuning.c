@@ -5,7 +5,8 @@
 
 static void check_tuning(const char *text)
 {
-    const struct device_info info = {.type = CL_DEVICE_TYPE_GPU, .max_work_group_size = 1024};
+    const struct device_info info = {
+        .type = CL_DEVICE_TYPE_GPU, .max_work_group_size = 1024, .max_parameter_bytes = 1024};
     struct device_tuning tuning = tuning_default(&info), again = tuning;
     struct healcl_error error = {.detail = NULL};
     char written[TUNING_TEXT_SIZE];

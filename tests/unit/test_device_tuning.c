@@ -27,6 +27,7 @@ static int set_up(void **state)
                                 .little_endian = true,
                                 .double_width = 4,
                                 .max_work_group_size = 256,
+                                .max_parameter_bytes = 1024,
                                 .platform = "a platform",
                                 .name = "a device",
                                 .driver = "1"};
@@ -330,6 +331,7 @@ static struct device_info h100(void)
     return (struct device_info){.type = CL_DEVICE_TYPE_GPU,
                                 .little_endian = true,
                                 .max_work_group_size = 1024,
+                                .max_parameter_bytes = 1024,
                                 .vendor = "NVIDIA Corporation",
                                 .architecture = "sm_90",
                                 .name = "NVIDIA H100 80GB HBM3",

@@ -17,7 +17,10 @@ static int set_up(void **state)
 
 static struct device_info some_device(cl_device_type type)
 {
-    return (struct device_info){.type = type, .little_endian = true, .max_work_group_size = 256};
+    return (struct device_info){.type = type,
+                                .little_endian = true,
+                                .max_work_group_size = 256,
+                                .max_parameter_bytes = 1024};
 }
 
 /* Every choice can be taken, is there once, and each subject begins with the default. */
