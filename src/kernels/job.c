@@ -24,6 +24,7 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launch.program = program;
     job->launch.kernel = kernel;
     job->launch.tag = step->origins;
+    job->launch.kind = (int)step->kind;
     const struct family *family = family_of(step->kind);
     const struct healcl_device *device = launcher->device;
     job->single = family && device->tuning.styles[family->preference] == STYLE_SINGLE &&

@@ -60,6 +60,7 @@ static void transform_begin(struct job *job, struct launcher *self,
 {
     job_init(job, self, transform->step, transform->variant->program,
              transform->inverse ? inverse : forward);
+    job->launch.variant = transform->variant;
     if (transform->variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job->space = step_space(transform->step, 1);

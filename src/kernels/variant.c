@@ -239,6 +239,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
 {
     const struct variant *variant = plan->variant;
     job_init(job, launcher, step, variant->program, variant->kernel);
+    job->launch.variant = variant;
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job->single = variant->style == STYLE_SINGLE;

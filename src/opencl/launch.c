@@ -105,7 +105,11 @@ static enum healcl_status enqueue(struct healcl_device *device, const struct rec
                                   const struct launch *launch, struct healcl_error *error)
 {
     TRY(device_await_uploads(device, error));
+    const struct launch_observer *observer = device->programs->observer;
     TRY(enqueue_timed(device, ready, launch, error));
+    if (observer && ready->variant)
+        observer->launched(observer->context, ready->kind, ready->variant,
+                           ready->kernel->shared->name, !launch);
     if (++device->unflushed >= FLUSH_EVERY) {
         device->unflushed = 0;
         TRY_CL(error, "clFlush", device->cl->clFlush(device->compute));
@@ -180,6 +184,8 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
                                     .groups = launch->groups,
                                     .local_size = launch->local_size,
                                     .tag = launch->tag,
+                                    .variant = launch->variant,
+                                    .kind = launch->kind,
                                     .argument_count = launch->argument_count,
                                     .arguments = launch->arguments};
     if (recorder)

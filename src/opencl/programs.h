@@ -47,8 +47,9 @@ struct device_programs {
     const char *builder;  /* device_build_listed; or NULL */
     const void **failed;  /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
-    struct launch_recorder *recorder; /* takes what is launched; or NULL */
-    struct trace *opening_trace;      /* while it is opened, for spans of the host alone; or NULL */
+    struct launch_recorder *recorder;       /* takes what is launched; or NULL */
+    const struct launch_observer *observer; /* or NULL */
+    struct trace *opening_trace; /* while it is opened, for spans of the host alone; or NULL */
 };
 
 enum { LAUNCH_OPTIONS_SIZE = 512 };
@@ -71,8 +72,16 @@ struct launch {
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     struct manifest_kernel manifest; /* for traces: which one it is */
     size_t local_size;
-    size_t groups;   /* work-groups; 0 launches nothing */
-    const void *tag; /* handed back with the launch's time; NULL: that is not */
+    size_t groups;       /* work-groups; 0 launches nothing */
+    const void *tag;     /* handed back with the launch's time; NULL: that is not */
+    const void *variant; /* that runs a step of that kind by it; NULL: it only prepares one */
+    int kind;
+};
+
+/* Is told of launches that variants make of a kind of step; again: of recorded ones. */
+struct launch_observer {
+    void *context;
+    void (*launched)(void *context, int kind, const void *variant, const char *kernel, bool again);
 };
 
 /* Bytes of its arguments, as drivers may count them. */
@@ -132,7 +141,8 @@ struct recorded_launch {
     struct kernel *kernel;
     cl_kernel id;
     size_t groups, local_size;
-    const void *tag;
+    const void *tag, *variant;
+    int kind;
     uint32_t argument_count;
     const struct launch_argument *arguments;
     struct launch_argument *own; /* the same, recorded: buffers alone, size is their bytes */
