@@ -21,7 +21,7 @@ compile_fast() {
 ci_tests='^(kernels[.]([^o].*|odd)'
 ci_tests+='|coverage[.].*|install[.].*|mpi[.](serve|ends|driver_ends)'
 ci_tests+='|cli[.](bench_results|cold_starts|compile_ahead|emit|faults|faulty|out_of_memory|packages'
-ci_tests+='|terminal|trace|tune_whole|device)'
+ci_tests+='|terminal|trace|tune_whole|device|variants)'
 ci_tests+='|compare[.](processes|reports|slower)|sessions[.]audit'
 ci_tests+='|vendor[.](examples|mistakes|tune))$'
 

@@ -6,10 +6,17 @@
 
 #include "cli/command_job.h"
 #include "cli/comparison.h"
+#include "cli/text.h"
 #include "kernels/variant.h"
+#include "run/transcript.h"
 #include "tools/coverage.h"
 #include "tools/example.h"
+#include "tools/sequence.h"
 #include "tools/xmalloc.h"
+
+/* What is checked beside single calls. */
+enum { SEQUENCES, TRANSCRIPTS, PLANS };
+static const char *const plan_names[PLANS] = {"sequences", "transcripts"};
 
 /* Failures beyond the device leave room for wrong ones. */
 enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
@@ -18,8 +25,9 @@ enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 struct check_command {
     struct command_job job;
     const char *operation, *results;
-    bool quick, one_cell;
+    bool quick, one_cell, one_sequence;
     struct coverage_cell cell;     /* where one_cell */
+    uint32_t sequence;             /* where one_sequence */
     struct healcl_error self_test; /* what it said */
     struct coverage_sizes sizes;
     struct coverage_row *rows; /* those that are wanted */
@@ -29,6 +37,9 @@ struct check_command {
     size_t example_count;
     cJSON *failures;         /* some of them, beyond the device or wrong */
     struct kernel_uses uses; /* of kernels of manifests */
+    struct variants variants;
+    /* Of sequences, and of bundled transcripts: unless one operation is checked. */
+    struct check_counts plans[PLANS];
 };
 
 /* ---------------------------------------------------------------- totals */
@@ -66,7 +77,22 @@ static struct check_totals totals_of_all(const struct check_command *self)
     for (size_t i = 0; i < self->example_count; i++)
         for (int side = 0; side < EXAMPLE_SIDES; side++)
             add_counts(&totals, &self->examples[i].of[side]);
+    for (int i = 0; i < PLANS; i++)
+        add_counts(&totals, &self->plans[i]);
     return totals;
+}
+
+/* Whether all is checked, and not only one operation, call or sequence. */
+static bool is_whole(const struct check_command *self)
+{
+    return !self->operation && !self->one_cell && !self->one_sequence;
+}
+
+/* Whether sequences, or transcripts, are checked. */
+static bool is_plans_wanted(const struct check_command *self, int plans)
+{
+    return is_whole(self) || (self->operation && strcmp(self->operation, plan_names[plans]) == 0) ||
+           (self->one_sequence && plans == SEQUENCES);
 }
 
 static const char *self_test_failure(const struct check_command *self)
@@ -209,6 +235,33 @@ static void add_uses(cJSON *list, const struct check_command *self)
     }
 }
 
+/* A sequence or a transcript that is wrong, or beyond the device. */
+static void add_plan_failure(const struct check_command *self, int plans, const char *name,
+                             const char *dtype, const struct healcl_error *why)
+{
+    cJSON *object = json_add_object(self->failures, NULL);
+    JSON_ADD(object, STRING("op", plan_names[plans]), STRING("plan", name), STRING("dtype", dtype),
+             FLAG("unsupported", why->status == HEALCL_REFUSED));
+    add_why(object, self, plans == SEQUENCES ? "--case " : "", name, why);
+}
+
+static void add_variants(cJSON *list, const struct variants *variants)
+{
+    for (size_t i = 0; i < variants->count; i++) {
+        const struct variant_row *row = &variants->rows[i];
+        cJSON *object = json_add_object(list, NULL);
+        JSON_ADD(object, STRING("step", step_traits[row->kind].id),
+                 STRING("family", family_of(row->kind)->name),
+                 STRING("variant", row->variant->name),
+                 STRING("style", kernel_style_name(row->variant->style)),
+                 STRING("program", row->variant->program), STRING("source", row->variant->source),
+                 NUMBER("calls", row->calls), NUMBER("failed", row->failed),
+                 NUMBER("launches", row->launches), NUMBER("recorded", row->recorded));
+        json_add_string(object, row->kernel ? "kernel" : "not_reached",
+                        row->kernel ? row->kernel : variant_row_reason(variants, row));
+    }
+}
+
 static cJSON *report(void *context)
 {
     struct check_command *self = context;
@@ -233,6 +286,11 @@ static cJSON *report(void *context)
         add_example(json_add_object(examples, NULL), self, &self->examples[i]);
     if (has_manifests)
         add_uses(json_add_array(document, "kernels"), self);
+    for (int i = 0; i < PLANS; i++)
+        if (is_plans_wanted(self, i))
+            add_members(json_add_object(document, plan_names[i]), &self->plans[i]);
+    if (is_whole(self))
+        add_variants(json_add_array(document, "variants"), &self->variants);
     cJSON_AddItemToObject(document, "failures", cJSON_Duplicate(self->failures, true));
     return document;
 }
@@ -254,8 +312,8 @@ static void on_failure(void *context, const struct coverage_row *row,
 static bool is_wanted(const struct check_command *self, const struct coverage_row *row)
 {
     const char *name = self->operation;
-    if (self->one_cell)
-        return row->number == self->cell.row;
+    if (self->one_cell || self->one_sequence)
+        return self->one_cell && row->number == self->cell.row;
     return !name || strcmp(row->form->operation->name, name) == 0 ||
            strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
 }
@@ -265,9 +323,11 @@ static void choose_rows(struct check_command *self)
     size_t all = coverage_rows(&self->rows);
     for (size_t i = 0; i < all; i++)
         if (is_wanted(self, &self->rows[i])) {
-            self->rows[self->row_count] = self->rows[i];
-            self->rows[self->row_count].uses = &self->uses;
-            self->rows[self->row_count++].table = operations_of_limits(&self->job.limits);
+            struct coverage_row *row = &self->rows[self->row_count++];
+            *row = self->rows[i];
+            row->uses = &self->uses;
+            row->table = operations_of_limits(&self->job.limits);
+            row->variants = &self->variants;
         }
 }
 
@@ -276,7 +336,7 @@ static void choose_examples(struct check_command *self)
     const struct operation_table *table = operations_of_limits(&self->job.limits);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
-    if (!table || self->one_cell)
+    if (!table || self->one_cell || self->one_sequence)
         return;
     self->examples = xcalloc(operation_count(table), sizeof *self->examples);
     for (size_t i = 0; (operation = example_operation_at(table, i)); i++)
@@ -287,45 +347,46 @@ static void choose_examples(struct check_command *self)
 /* Whether standard output gets lines of operations. */
 static bool prints_lines(const struct check_command *self)
 {
-    return !self->job.json.on_stdout && !self->job.junit.on_stdout && !self->one_cell;
+    return !self->job.json.on_stdout && !self->job.junit.on_stdout && !self->one_cell &&
+           !self->one_sequence;
 }
 
-static void print_name(enum operation_id operation)
+static void print_name(const char *name)
 {
-    printf("%-24s", operations[operation].name);
+    printf("%-24s", name);
     fflush(stdout);
 }
 
-static void print_counts(const struct check_command *self, enum operation_id operation)
+static struct check_totals totals_of(const struct check_command *self, enum operation_id operation)
 {
     struct check_totals totals = {0};
     for (size_t i = 0; i < self->row_count; i++)
         if (form_id(self->rows[i].form) == operation)
             add(&totals, &self->rows[i]);
-    printf("%6" PRIu64 "/%" PRIu64 " right%s\n", totals.passed, totals.cells,
-           totals.failures > 0      ? ", some WRONG"
-           : totals.unsupported > 0 ? ", the others beyond this device"
-                                    : "");
-    fflush(stdout);
+    return totals;
 }
 
 /* The report grows while it is made: a driver that crashes does not take it along. In a file, or a
  * pipe, it then ends with the name of the operation that was being checked; on a terminal that is
  * where progress is shown. */
-static void begin_operation(const struct check_command *self, enum operation_id operation)
+static void begin_line(const struct check_command *self, const char *name)
 {
     if (prints_lines(self) && !isatty(STDOUT_FILENO))
-        print_name(operation);
+        print_name(name);
 }
 
-static void end_operation(struct check_command *self, enum operation_id operation)
+static void end_line(struct check_command *self, const char *name, struct check_totals totals)
 {
     if (!prints_lines(self))
         return;
     progress_pause(&self->job.progress);
     if (isatty(STDOUT_FILENO))
-        print_name(operation);
-    print_counts(self, operation);
+        print_name(name);
+    printf("%6" PRIu64 "/%" PRIu64 " right%s\n", totals.passed, totals.cells,
+           totals.failures > 0      ? ", some WRONG"
+           : totals.unsupported > 0 ? ", the others beyond this device"
+                                    : "");
+    fflush(stdout);
     progress_resume(&self->job.progress);
 }
 
@@ -353,14 +414,92 @@ static void check_rows(struct check_command *self)
         struct coverage_row *row = &self->rows[i];
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
-            begin_operation(self, operation);
+            begin_line(self, row->form->operation->name);
         progress_say(&self->job.progress, "%zu of %zu: %s %s", i + 1, self->row_count,
                      row->form->name, dtype_name(row->dtypes.value));
         coverage_check(self->job.device, &self->sizes, self->one_cell ? &self->cell : NULL, row,
                        &observer);
         if (i + 1 == self->row_count || form_id(row[1].form) != operation)
-            end_operation(self, operation);
+            end_line(self, row->form->operation->name, totals_of(self, operation));
     }
+}
+
+/* Counts a sequence or a transcript, which ended so, and clears the error. */
+static void count_plan(struct check_command *self, int plans, const char *name, const char *dtype,
+                       struct healcl_error *error)
+{
+    struct check_counts *counts = &self->plans[plans];
+    const bool is_beyond = error->status == HEALCL_REFUSED;
+    counts->calls++;
+    counts->passed += error->status == HEALCL_OK;
+    counts->unsupported += is_beyond;
+    if (error->status != HEALCL_OK &&
+        cJSON_GetArraySize(self->failures) < (is_beyond ? BEYOND_KEPT : FAILURES_KEPT))
+        add_plan_failure(self, plans, name, dtype, error);
+    healcl_error_clear(error);
+}
+
+/* Quickly: the first sequences, and others that have variants run steps in new ways. */
+static void check_sequences(struct check_command *self)
+{
+    const uint32_t most = self->quick ? SEQUENCES_FIRST + SEQUENCES_MORE : SEQUENCES_MOST;
+    const uint32_t first = self->one_sequence ? self->sequence : 0;
+    for (uint32_t i = first; i < (self->one_sequence ? first + 1 : most); i++) {
+        struct healcl_error error = {.status = HEALCL_OK};
+        char name[24];
+        bool skipped;
+        snprintf(name, sizeof name, "sequence:%" PRIu32, i);
+        progress_say(&self->job.progress, "sequence %" PRIu32 " of %" PRIu32, i + 1, most);
+        (void)!sequence_check(&self->variants, i,
+                              self->quick && i >= SEQUENCES_FIRST && !self->one_sequence, &skipped,
+                              &error);
+        if (!skipped)
+            count_plan(self, SEQUENCES, name, dtype_name(sequence_dtype(i)), &error);
+    }
+}
+
+/* Quickly: those that have variants run steps in new ways. */
+static void check_transcript(struct check_command *self, const char *file)
+{
+    struct healcl_transcript *transcript = NULL;
+    struct healcl_report *run = NULL;
+    struct healcl_error error = {.status = HEALCL_OK};
+    const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
+    enum healcl_status status = healcl_transcript_open(file, NULL, &transcript, &error);
+    const bool is_run =
+        status != HEALCL_OK || !self->quick || variants_are_new(&self->variants, transcript->plan);
+    if (status == HEALCL_OK && is_run) {
+        status = healcl_run(transcript, self->job.device, &options, &run, &error);
+        if (status == HEALCL_OK && run->verdict == HEALCL_DIFFERS)
+            status = ERROR(&error, HEALCL_DIFFERENT, "results differ: healcl diagnose tells where");
+        variants_end_call(&self->variants, transcript->plan, status == HEALCL_OK);
+    }
+    if (is_run)
+        count_plan(self, TRANSCRIPTS, strrchr(file, '/') + 1, "", &error);
+    healcl_report_free(run);
+    healcl_transcript_close(transcript);
+}
+
+static void check_plans(struct check_command *self)
+{
+    glob_t bundled = {.gl_pathc = 0};
+    for (int i = 0; i < PLANS; i++) {
+        struct check_totals totals = {0};
+        if (!is_plans_wanted(self, i))
+            continue;
+        begin_line(self, plan_names[i]);
+        if (i == SEQUENCES)
+            check_sequences(self);
+        else
+            (void)!bundled_find(&bundled, NULL);
+        for (size_t j = 0; j < bundled.gl_pathc; j++) {
+            progress_say(&self->job.progress, "%s", bundled.gl_pathv[j]);
+            check_transcript(self, bundled.gl_pathv[j]);
+        }
+        add_counts(&totals, &self->plans[i]);
+        end_line(self, plan_names[i], totals);
+    }
+    globfree(&bundled);
 }
 
 static void check_examples(struct check_command *self)
@@ -387,8 +526,11 @@ static enum healcl_status check(void *context, struct healcl_error *error)
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();
+    variants_init(&self->variants, job->device);
     check_rows(self);
+    check_plans(self);
     check_examples(self);
+    job->device->programs->observer = NULL;
     return HEALCL_OK;
 }
 
@@ -448,7 +590,58 @@ static bool is_repeated(const cJSON *failures, const cJSON *failure)
     "[; {refused:#?} combinations of dtypes are refused as they must be]" \
     "[; {unchecked:#?} operation{unchecked:s} not checked]"               \
     "[; {idle_kernels:#?} kernel{idle_kernels:s} of manifests ran nothing]"
-#define FAILURE "{form}, {dtypes}[, n {n}, k {k:#?}], {layout}: {message}" WITH_KERNEL
+#define FAILURE "[{form}, {dtypes}][, n {n}, k {k:#?}][, {layout}][{plan}]: {message}" WITH_KERNEL
+
+/* Paragraphs of the variants that no call has reached, by the reason. */
+static void print_not_reached(const cJSON *variants, const struct style *style)
+{
+    cJSON *reasons = cJSON_CreateArray(), *reason, *row;
+    cJSON_ArrayForEach(row, variants)
+    {
+        if (!json_at(row, "not_reached"))
+            continue;
+        reason = json_row(reasons, "reason", json_text(row, "not_reached"));
+        const char *others = json_text(reason, "rows");
+        char *text = view_fill(row, "{step} {variant}");
+        char *rows = xasprintf("%s%s%s", others, *others ? ", " : "", text);
+        cJSON_DeleteItemFromObject(reason, "rows");
+        json_add_string(reason, "rows", rows);
+        free(rows);
+        free(text);
+    }
+    if (cJSON_GetArraySize(reasons) > 0)
+        fputs("\nnot reached\n", style->stream);
+    cJSON_ArrayForEach(reason, reasons)
+    {
+        char *text = view_fill(reason, "{reason}: {rows}");
+        fputs("  ", style->stream);
+        text_wrap(style->stream, text, 2, 4, 79);
+        free(text);
+    }
+    cJSON_Delete(reasons);
+}
+
+static void print_variants(const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {{"step", "{step}", 0},
+                                                 {"variant", "{variant}", 0},
+                                                 {"kernel", "{kernel}", 0},
+                                                 {"calls", "{calls}", VIEW_RIGHT},
+                                                 {"wrong", "{failed:#?}", VIEW_RIGHT},
+                                                 {"recorded", "{recorded:#?}", VIEW_RIGHT}};
+    const cJSON *variants = json_at(document, "variants"), *row;
+    cJSON *reached = cJSON_CreateArray();
+    cJSON_ArrayForEach(row, variants)
+    {
+        if (json_at(row, "kernel"))
+            cJSON_AddItemToArray(reached, cJSON_Duplicate(row, true));
+    }
+    json_sort(reached, "failed");
+    fputc('\n', style->stream);
+    VIEW_TABLE(style, reached, columns);
+    cJSON_Delete(reached);
+    print_not_reached(variants, style);
+}
 
 static void print_report(const cJSON *document, const struct style *style)
 {
@@ -479,6 +672,8 @@ static void print_report(const cJSON *document, const struct style *style)
               : json_number_at(document, "unsupported") > 0
                   ? "the other {passed} calls are right" ASIDE
                   : "all {passed} calls are right" ASIDE);
+    if (json_at(document, "variants"))
+        print_variants(document, style);
 }
 
 static void print_call(const cJSON *document, const struct style *style)
@@ -492,13 +687,16 @@ static void print_call(const cJSON *document, const struct style *style)
         else
             view_text(style, failure, "  {repeat}");
     }
-    if (json_number_at(document, "failures") == 0)
+    if (json_number_at(document, "failures") == 0 && json_number_at(document, "rows") == 0)
+        fputs("the sequence: right\n", style->stream);
+    else if (json_number_at(document, "failures") == 0)
         view_each(style, json_at(document, "rows"), "{form}: right");
 }
 
 static void print(void *self, const cJSON *document, const struct style *style)
 {
-    (((const struct check_command *)self)->one_cell ? print_call : print_report)(document, style);
+    const struct check_command *check = self;
+    (check->one_cell || check->one_sequence ? print_call : print_report)(document, style);
 }
 
 /* ---------------------------------------------------------------- JUnit */
@@ -580,6 +778,19 @@ static void print_junit(void *self, const cJSON *document, FILE *stream)
         put_outcome(&junit, row);
         put_failures(&junit, document, row);
     }
+    for (int i = 0; i < PLANS; i++) {
+        const cJSON *plans = json_at(document, plan_names[i]);
+        if (!plans)
+            continue;
+        junit_suite(&junit, plan_names[i]);
+        junit_case(&junit, plan_names[i], 0);
+        put_outcome(&junit, plans);
+        cJSON_ArrayForEach(row, json_at(document, "failures"))
+        {
+            if (json_is(row, "op", plan_names[i]))
+                put_text(&junit, row, "{plan}: {message}\n  {repeat}");
+        }
+    }
     cJSON_ArrayForEach(example, json_at(document, "examples")) put_example(&junit, example);
     cJSON_ArrayForEach(row, json_at(document, "kernels"))
     {
@@ -633,17 +844,22 @@ static int take_case(const struct command *command, const struct command_option 
 {
     struct check_command *self = context;
     (void)option;
-    self->one_cell = true;
-    return coverage_cell_parse(text, &self->cell)
+    int length = 0;
+    self->one_sequence =
+        sscanf(text, "sequence:%9" SCNu32 "%n", &self->sequence, &length) == 1 && text[length] == 0;
+    self->one_cell = !self->one_sequence;
+    return self->one_sequence || coverage_cell_parse(text, &self->cell)
                ? EXIT_VERIFIED
                : usage_error(command, "'%s' is no case such as 37:512x3:strided:42", text);
 }
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
-    {"op", 0, OPTION_WORD, "NAME", "one operation, or one form of it (healcl ops)",
+    {"op", 0, OPTION_WORD, "NAME",
+     "one operation or one form of it (healcl ops); sequences or transcripts",
      KEPT_IN(struct check_command, operation)},
-    {"quick", 0, OPTION_FLAG, NULL, "few sizes, below 1000 elements: seconds instead of minutes",
+    {"quick", 0, OPTION_FLAG, NULL,
+     "few sizes, below 1000 elements, and what else reaches further variants",
      KEPT_IN(struct check_command, quick)},
     {"case", 0, OPTION_WORD, "CASE", "one call, as a failure names it, with its tensors' layouts",
      .take = take_case},
@@ -660,14 +876,16 @@ static const struct command_option options[] = {
 static int prepare(const struct command *command, void *context)
 {
     struct check_command *self = context;
-    if (self->results && (self->operation || self->one_cell))
+    if (self->results && !is_whole(self))
         return usage_error(command, "--results keeps checks of all operations, and one is named");
     coverage_sizes_init(&self->sizes, self->quick);
+    self->sizes.more = is_whole(self) ? self->sizes.more : 0;
     self->failures = cJSON_CreateArray();
     kernel_uses_init(&self->uses, operations_of_limits(&self->job.limits));
     choose_rows(self);
     choose_examples(self);
-    if (self->row_count + self->example_count > 0)
+    if (self->row_count + self->example_count > 0 || is_plans_wanted(self, SEQUENCES) ||
+        is_plans_wanted(self, TRANSCRIPTS))
         return GOES_ON;
     if (self->one_cell)
         return usage_error(command, "there is no such case");
@@ -685,6 +903,7 @@ static void release(void *context)
     examples_release(&self->calls);
     cJSON_Delete(self->failures);
     kernel_uses_release(&self->uses);
+    variants_release(&self->variants);
     free(self->rows);
     free(self->examples);
 }
@@ -694,8 +913,10 @@ const struct command command_check = {
     .summary = "check every kernel of a device against the host reference",
     .help = "Runs every operation with every dtype it takes on tensors of all layouts and of many "
             "sizes, and compares whole storages with the host reference, bit for bit: the first "
-            "thing to do on a new device, which may fail its self-test. Nothing is read; all data "
-            "are random from a fixed seed. Operations of manifests are checked by calls derived "
+            "thing to do on a new device, which may fail its self-test. Then it runs sequences of "
+            "calls that passes make fewer steps of, and the bundled transcripts. All data are "
+            "random from a fixed seed. A table shows which variants of kernels have run. "
+            "Operations of manifests are checked by calls derived "
             "from the transcripts in DIR/examples (docs/VENDORS.md).",
     .notes = "Counts are of calls that were right, of all: for each dtype, each layout "
              "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each "

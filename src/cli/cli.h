@@ -3,6 +3,7 @@
 #define HEALCL_CLI_CLI_H
 
 #include <getopt.h> /* optind */
+#include <glob.h>
 #include <stddef.h>
 
 #include "cli/report.h"
@@ -142,6 +143,9 @@ int take_arguments(const struct command *command, int argc, char **argv, struct 
 /* The folder of transcripts that come with healcl, from where the program lies; the caller frees
  * it. NULL: there is none. An operand that names no file is looked up there. */
 char *bundled_folder(void);
+
+/* Lists the files in it, for globfree. Errors: HEALCL_USAGE: there is none. */
+enum healcl_status bundled_find(glob_t *found, struct healcl_error *error);
 
 /* Values of an option that may be repeated, or arguments; of is for free(). */
 struct words {

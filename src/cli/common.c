@@ -1,6 +1,5 @@
 
 #include <errno.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -269,6 +268,19 @@ char *bundled_folder(void)
         free(folder);
     }
     return NULL;
+}
+
+enum healcl_status bundled_find(glob_t *found, struct healcl_error *error)
+{
+    char *folder = bundled_folder(), *pattern = xasprintf("%s/*.json*", folder ? folder : "");
+    const int code = folder ? glob(pattern, 0, NULL, found) : GLOB_NOMATCH;
+    free(folder);
+    free(pattern);
+    if (code == GLOB_NOSPACE)
+        xmalloc_fail();
+    if (code != 0)
+        FAIL(error, HEALCL_USAGE, "there are no bundled transcripts: name a FILE");
+    return HEALCL_OK;
 }
 
 /* Returns the bundled transcript of that name where no file has it, else the name. Either lives as

@@ -2,7 +2,6 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,19 +23,6 @@ struct compile_command {
     struct record record;    /* what was built for the device */
     struct package *package; /* what is made */
 };
-
-static enum healcl_status bundled_find(glob_t *found, struct healcl_error *error)
-{
-    char *folder = bundled_folder(), *pattern = xasprintf("%s/*.json*", folder ? folder : "");
-    const int code = folder ? glob(pattern, 0, NULL, found) : GLOB_NOMATCH;
-    free(folder);
-    free(pattern);
-    if (code == GLOB_NOSPACE)
-        xmalloc_fail();
-    if (code != 0)
-        FAIL(error, HEALCL_USAGE, "there are no bundled transcripts: name a FILE");
-    return HEALCL_OK;
-}
 
 /* Runs a transcript, and verifies it: what it builds is what it needs. */
 static enum healcl_status run_file(struct compile_command *self, const char *file,

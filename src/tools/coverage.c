@@ -15,11 +15,14 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
 {
     static const int64_t k[] = {1, 3, 2, 8, 24};
     const size_t k_count = quick ? 2 : sizeof k / sizeof *k;
-    sizes->count = 0;
+    sizes->count = sizes->more = 0;
     for (int64_t n = 2; n <= (quick ? 512 : 131072); n *= !quick ? 2 : n == 2 ? 8 : 32)
         for (size_t i = 0; i < k_count; i++)
             sizes->of[sizes->count++] = (struct coverage_size){n, k[i]};
     sizes->of[sizes->count++] = (struct coverage_size){MANY_K_N, MANY_K};
+    for (int64_t n = 1024; quick && n <= 131072; n *= n == 1024 ? 16 : 8)
+        for (size_t i = 0; i < sizeof k / sizeof *k; i++)
+            sizes->of[sizes->count + sizes->more++] = (struct coverage_size){n, k[i]};
 }
 
 /* ---------------------------------------------------------------- rows */
@@ -128,6 +131,7 @@ static bool find_variant(const struct check *check, const struct coverage_cell *
         problem_make(problem, row->form, &dtypes, cell->size.n, cell->size.k, *variant, &random);
         problem->table = row->table;
         problem->uses = row->uses;
+        problem->variants = row->variants;
         if (arrangement_applies(problem, cell->arrangement))
             return true;
     }
@@ -151,9 +155,10 @@ static bool wants_any(const struct check *check, const struct manifest_kernel *k
     return use && use->any++ < ANY_CALLS;
 }
 
-/* One arrangement of a size. False where a manifest's kernel was wrong: where it writes without
- * room around its tensors, memory of others is at risk. */
-static bool check_arrangement(const struct check *check, const struct coverage_cell *cell)
+/* One arrangement of a size; only_new: where its call is new. False where a manifest's kernel was
+ * wrong: where it writes without room around its tensors, memory of others is at risk. */
+static bool check_arrangement(const struct check *check, const struct coverage_cell *cell,
+                              bool only_new)
 {
     struct check_counts *counts = &check->row->cells[cell->arrangement];
     enum arrangement arrangement = cell->arrangement;
@@ -167,6 +172,11 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
     if (!find_variant(check, cell, &problem, &variant))
         return true;
     struct random random = {~(COVERAGE_SEED + variant)};
+    if (only_new) {
+        placement_make(&placement, &problem, arrangement, variant, &random);
+        if (!problem_is_new(&problem, &placement))
+            return true;
+    }
     problem_data_init(&data, &problem, &random);
     for (int call = 0; call <= RANDOM_CALLS; call++, arrangement = ARRANGEMENT_RANDOM) {
         struct healcl_error error = {0};
@@ -196,16 +206,16 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
 }
 
 /* One arrangement of a size, or with ARRANGEMENT_COUNT all of them. */
-static void check_size(const struct check *check, const struct coverage_cell *cells)
+static void check_size(const struct check *check, const struct coverage_cell *cells, bool only_new)
 {
     struct coverage_cell cell = *cells;
     bool is_safe = true;
     if (cell.size.k == ANY_SHAPE)
-        (void)check_arrangement(check, &cell);
+        (void)check_arrangement(check, &cell, false);
     for (int i = 0; i < ARRANGEMENT_COUNT && is_safe && cell.size.k != ANY_SHAPE; i++) {
         cell.arrangement = (enum arrangement)i;
         if (cells->arrangement == ARRANGEMENT_COUNT || cells->arrangement == cell.arrangement)
-            is_safe = check_arrangement(check, &cell);
+            is_safe = check_arrangement(check, &cell, only_new);
     }
 }
 
@@ -234,22 +244,25 @@ void coverage_check(struct healcl_device *device, const struct coverage_sizes *s
     const struct check check = {device, row, observer};
     const uint64_t begin = monotonic_nanoseconds();
     /* The last size is for what depends on the number of moduli most. */
-    const size_t count = one ? 1 : sizes->count - !problem_has_many_moduli(row->form);
+    const size_t last = sizes->count - 1, count = one ? 1 : sizes->count + sizes->more;
     const bool is_accepted = problem_accepts(row->form, &row->dtypes);
     if (!is_accepted)
         check_refused(&check);
     for (size_t i = 0; is_accepted && i < count; i++) {
+        if (!one && i == last && !problem_has_many_moduli(row->form))
+            continue;
         const struct coverage_cell all = {row->number, sizes->of[i], ARRANGEMENT_COUNT,
                                           row->number + i};
-        check_size(&check, one ? one : &all);
+        check_size(&check, one ? one : &all, i >= sizes->count);
     }
     for (size_t i = 0; row->uses && i < row->uses->count; i++)
         row->uses->of[i].any = 0;
     bool is_safe = is_accepted && !one && row->uses && row->uses->count > 0;
     for (uint32_t i = 0; i < ANY_TRIED && is_safe; i++)
-        is_safe = check_arrangement(&check, &(struct coverage_cell){row->number,
-                                                                    {ANY_ELEMENTS, ANY_SHAPE},
-                                                                    ARRANGEMENT_RANDOM,
-                                                                    row->number + i});
+        is_safe = check_arrangement(
+            &check,
+            &(struct coverage_cell){
+                row->number, {ANY_ELEMENTS, ANY_SHAPE}, ARRANGEMENT_RANDOM, row->number + i},
+            false);
     row->nanoseconds = monotonic_nanoseconds() - begin;
 }

@@ -19,11 +19,12 @@ enum { COVERAGE_SIZES_MAX = 128 };
 
 struct coverage_sizes {
     size_t count;
+    size_t more; /* behind them, for calls that have variants run steps in new ways */
     struct coverage_size of[COVERAGE_SIZES_MAX];
 };
 
-/* n from 2 to 131072, k from 1 to 24, in all combinations, quick: few of them, below 1000; and last
- * one with more moduli. */
+/* n from 2 to 131072, k from 1 to 24, in all combinations, quick: few of them, below 1000, and
+ * more; and last one with more moduli. */
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick);
 
 /* A form with certain dtypes. */
@@ -33,6 +34,7 @@ struct coverage_row {
     struct problem_dtypes dtypes;
     const struct operation_table *table; /* whose kernels serve its calls too; or NULL */
     struct kernel_uses *uses;            /* of these; or NULL */
+    struct variants *variants;           /* that count its calls */
     bool refused;                        /* so it should be, and is */
     struct check_counts cells[ARRANGEMENT_COUNT + 1]; /* those that applied, and random ones */
     int failures; /* cells that were not right, and dtypes that were not refused */

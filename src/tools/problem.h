@@ -39,8 +39,9 @@ struct problem {
     int out; /* the parameter that is written, or -1 */
     /* The operations that its plan may name, whose kernels may run its steps; or NULL. */
     const struct operation_table *table;
-    struct kernel_uses *uses; /* where they are counted (tools/problem_check.h), or NULL */
-    uint32_t turn;            /* then, which of the kernel's alternatives runs */
+    struct kernel_uses *uses;  /* where they are counted (tools/problem_check.h), or NULL */
+    uint32_t turn;             /* then, which of the kernel's alternatives runs */
+    struct variants *variants; /* that count its call on a device; or NULL */
 };
 
 /* Which dtypes the tensors have: of values, of the one tensor that may have another (see the op

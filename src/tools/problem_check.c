@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/variant.h"
 #include "tools/results.h"
+#include "tools/variants.h"
 #include "tools/view.h"
 #include "tools/xmalloc.h"
 
@@ -289,6 +289,8 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
         count_uses(problem->uses, attempt.planned.plan, device, true);
     if (status == HEALCL_OK && device)
         status = compare(&attempt, device, error);
+    if (device && problem->variants && attempt.planned.plan)
+        variants_end_call(problem->variants, attempt.planned.plan, status == HEALCL_OK);
     results_release(&attempt.expected);
     results_release(&attempt.actual);
     for (uint32_t i = 0; i < placement->storage_count; i++)
@@ -314,6 +316,15 @@ enum healcl_status problem_kernel(struct healcl_device *device, const struct pro
         count_uses(problem->uses, planned.plan, device, false);
     planned_release(&planned);
     return status;
+}
+
+bool problem_is_new(const struct problem *problem, const struct placement *placement)
+{
+    struct planned planned;
+    const bool is_new = plan_problem(&planned, problem, placement, NULL) == HEALCL_OK &&
+                        variants_are_new(problem->variants, planned.plan);
+    planned_release(&planned);
+    return is_new;
 }
 
 enum healcl_status problem_look(const struct problem *problem,

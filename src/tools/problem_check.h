@@ -64,6 +64,9 @@ enum healcl_status problem_kernel(struct healcl_device *device, const struct pro
                                   const struct placement *placement,
                                   struct manifest_kernel *kernel);
 
+/* Whether it has its variants run steps as no call has done so far. */
+bool problem_is_new(const struct problem *problem, const struct placement *placement);
+
 /* Plans a problem with contiguous tensors, and hands look the plan, unless look is NULL. Errors: as
  * of plans. */
 enum healcl_status problem_look(const struct problem *problem,

@@ -17,11 +17,12 @@ enum healcl_status planned_init(struct planned *planned, char *text,
                                 const struct healcl_limits *limits, struct healcl_error *error);
 void planned_release(struct planned *planned);
 
-enum { RESULTS_MAX = PARAMETERS_MAX + 1 };
+enum { RESULTS_MAX = 64 };
 
 struct results {
     size_t count;
     struct result {
+        const char *name; /* of the tensor, as the plan has it */
         enum dtype dtype;
         size_t size;   /* bytes */
         char *bytes;   /* packed, in C order */
@@ -35,8 +36,10 @@ enum healcl_status results_take(void *context, const struct step *step, const vo
                                 struct healcl_error *error);
 
 /* Runs a plan on a device, or where it is NULL on the host reference, and keeps the results. The
- * caller releases them, also where this fails. images: contents of
- * the plan's first storages behind its constants, so many. */
+ * caller releases them, also where this fails. images: contents of the plan's first storages behind
+ * its constants, so many; without any, a device runs the plan RESULTS_RUNS times, as a session
+ * does, and the results are those of the last run, of launches that were recorded. */
+enum { RESULTS_RUNS = 4 };
 enum healcl_status results_run(struct results *results, struct healcl_device *device,
                                const struct plan *plan, void *const *images, uint32_t image_count,
                                struct healcl_error *error);

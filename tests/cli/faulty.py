@@ -28,6 +28,7 @@ NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value 
 # In every 64-bit program, but only in element 37 of what one work-item does.
 ELEMENT = "x.element[j] = (ELEMENT)compute_##name("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 37) + ("))
+CHAIN = ("(ELEMENT)between", "(ELEMENT)(between + 1)")
 ROW_70 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 70 * 65536) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
@@ -142,6 +143,11 @@ def check_check():
     expect(run(NEGATION, "check", "--quick", "--op", "abs"), 0)
     text = expect(run(STRIDED, "check", "--quick", "--op", "modneg"), 1)
     assert re.search("modneg +240/336 right, some WRONG", text), text
+    # Steps that passes make are checked too.
+    text = expect(run(CHAIN, "check", "--quick", "--op", "sequences"), 1)
+    case = re.search("--case (sequence:[0-9]+)", text).group(1)
+    assert "; modmul " in expect(run(CHAIN, "check", "--case", case), 1).replace(";modmul", "; modmul")
+    assert "right" in expect(run(NO_FAULT, "check", "--case", case), 0)
     # Results before a driver's crash are shown, and the operation that crashed.
     crashed = run(CRASH, "check", "--quick")
     lines = expect(crashed, 4).splitlines()
