@@ -119,7 +119,8 @@ void signals_init(void)
 enum {
     SECOND = 1000000000, /* nanoseconds */
     LOOK = SECOND / 4,   /* between two looks for its verdict, until which nothing has to be done */
-    EXIT_SECONDS = 30,   /* that it may take to end once it has said its exit code */
+    PATIENCE_SECONDS = 10, /* without HEALCL_PROGRESS_SECONDS */
+    EXIT_SECONDS = 30,     /* that it may take to end once it has said its exit code */
     INTERRUPT_SECONDS = 5, /* the same, interrupted */
     KILL_SECONDS = 2,      /* the same, killed: a device may hold it in the kernel */
 };
@@ -131,6 +132,7 @@ struct watch {
     bool has_ended, was_killed; /* by us */
     int status;                 /* as of waitpid */
     int interrupt;              /* a signal that this process has got, or 0 */
+    uint32_t patience;          /* seconds until a call that does not return is told; 0: never */
 };
 
 static void interrupts_of(sigset_t *set)
@@ -177,8 +179,15 @@ static void wait_for_end(struct watch *watch, const sigset_t *signals, uint32_t 
     uint64_t deadline = UINT64_MAX;
     if (seconds > 0)
         sooner(&deadline, seconds);
-    while (!watch->has_ended && monotonic_nanoseconds() < deadline)
+    while (!watch->has_ended && monotonic_nanoseconds() < deadline) {
+        char call[WAITING_SIZE];
+        if (watch->patience > 0 && waiting_for(watch->patience * UINT64_C(1000000000), call)) {
+            print_notice("%s has not returned for %" PRIu32 " s; --timeout S bounds that", call,
+                         watch->patience);
+            watch->patience = 0;
+        }
         look(watch, signals, &deadline);
+    }
 }
 
 /* ---------------------------------------------------------------- telling */
@@ -304,7 +313,10 @@ void supervise(const struct command *command, struct command_job *job, bool open
     const bool is_limited = job->timeout > 0 && command->device != DEVICE_IN_CHILDREN;
     if (!(opens_device || is_limited) || is_one_process() || verdict_is_asked())
         return;
-    struct watch watch = {.child = -1};
+    struct watch watch = {.child = -1, .patience = PATIENCE_SECONDS};
+    const char *patience = getenv("HEALCL_PROGRESS_SECONDS");
+    if (patience && *patience && !parse_count(patience, UINT32_MAX, &watch.patience))
+        watch.patience = 0;
     int pipes[2];
     sigset_t signals, before;
     interrupts_of(&signals);

@@ -11,16 +11,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TEMPORARY_MAX = 64, TEMPORARY_PATH_SIZE = 4096, MAPPING_MAX = 64, MAPPING_PATH_SIZE = 481 };
+#include "core/clock.h"
+
+enum {
+    TEMPORARY_MAX = 64,
+    TEMPORARY_PATH_SIZE = 4096,
+    MAPPING_MAX = 64,
+    MAPPING_PATH_SIZE = 481,
+    WAITING_MAX = 16
+};
 
 /* Places of both tables are changed under the lock, and not while they are taken. A handler, which
  * cannot wait for a lock, looks at those that are taken. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct temporary {
-    atomic_bool taken;
-    char path[TEMPORARY_PATH_SIZE];
-} own_temporaries[TEMPORARY_MAX], *temporaries = own_temporaries;
+static struct shared {
+    struct temporary {
+        atomic_bool taken;
+        char path[TEMPORARY_PATH_SIZE];
+    } temporaries[TEMPORARY_MAX];
+    struct waiting {
+        atomic_uint_least64_t since; /* 0: in none */
+        const char *call;
+    } waiting[WAITING_MAX]; /* of threads */
+    char driver[WAITING_SIZE / 2];
+} own, *shared = &own;
 
 static struct mapping {
     atomic_bool taken;
@@ -34,11 +49,11 @@ static void note_temporary(const char *path)
 {
     size_t i = 0, size = strlen(path) + 1;
     pthread_mutex_lock(&lock);
-    while (i < TEMPORARY_MAX && temporaries[i].taken)
+    while (i < TEMPORARY_MAX && shared->temporaries[i].taken)
         i++;
     if (i < TEMPORARY_MAX && size <= TEMPORARY_PATH_SIZE) {
-        memcpy(temporaries[i].path, path, size);
-        temporaries[i].taken = true;
+        memcpy(shared->temporaries[i].path, path, size);
+        shared->temporaries[i].taken = true;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -64,26 +79,68 @@ void temporary_forget(const char *path)
 {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < TEMPORARY_MAX; i++)
-        if (temporaries[i].taken && strcmp(temporaries[i].path, path) == 0)
-            temporaries[i].taken = false;
+        if (shared->temporaries[i].taken && strcmp(shared->temporaries[i].path, path) == 0)
+            shared->temporaries[i].taken = false;
     pthread_mutex_unlock(&lock);
 }
 
 void temporary_remove_all(void)
 {
     for (size_t i = 0; i < TEMPORARY_MAX; i++)
-        if (temporaries[i].taken)
-            (void)unlink(temporaries[i].path);
+        if (shared->temporaries[i].taken)
+            (void)unlink(shared->temporaries[i].path);
 }
 
 bool registry_share(void)
 {
-    void *memory = mmap(NULL, sizeof own_temporaries, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
-    temporaries = memory;
+    shared = memory;
     return true;
+}
+
+/* ---------------------------------------------------------------- calls */
+
+static struct waiting *waiting_of_thread(void)
+{
+    static atomic_uint threads;
+    static _Thread_local unsigned number;
+    if (number == 0)
+        number = 1 + atomic_fetch_add(&threads, 1);
+    return &shared->waiting[number % WAITING_MAX];
+}
+
+void waiting_begin(const char *call)
+{
+    struct waiting *waiting = waiting_of_thread();
+    waiting->call = call;
+    waiting->since = monotonic_nanoseconds();
+}
+
+void waiting_end(void)
+{
+    waiting_of_thread()->since = 0;
+}
+
+void waiting_driver(const char *name)
+{
+    snprintf(shared->driver, sizeof shared->driver, "%s", name);
+}
+
+bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE])
+{
+    const uint64_t now = monotonic_nanoseconds();
+    for (size_t i = 0; i < WAITING_MAX; i++) {
+        const uint64_t since = shared->waiting[i].since;
+        if (since == 0 || now < since + nanoseconds)
+            continue;
+        snprintf(text, WAITING_SIZE, *shared->driver ? "%s of '%s'" : "%s, which loads drivers,",
+                 shared->waiting[i].call, shared->driver);
+        return true;
+    }
+    return false;
 }
 
 /* ---------------------------------------------------------------- mapped files */

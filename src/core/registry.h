@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* ---- temporary files ---- */
@@ -26,6 +27,20 @@ void temporary_remove_all(void);
 /* Makes one table of what this process and those that it forks from now on note: the one that is
  * left can remove the files of all. Returns false without memory. */
 bool registry_share(void);
+
+/* ---- calls that may never return ---- */
+
+/* A thread enters and leaves a call, whose name lives as long as the program. */
+void waiting_begin(const char *call);
+void waiting_end(void);
+
+/* Names the driver of the calls that follow. */
+void waiting_driver(const char *name);
+
+/* Writes "clBuildProgram of 'PoCL'" about a call that has not returned for so long, in this process
+ * or one that shares its tables; false where there is none. */
+enum { WAITING_SIZE = 160 };
+bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE]);
 
 /* ---- mapped files ---- */
 

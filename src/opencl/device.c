@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/registry.h"
 #include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- handles on a context, and their
@@ -106,6 +107,7 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)device->info.platform_id, 0};
     cl_int code = CL_SUCCESS;
+    waiting_driver(device->info.platform);
     if (device->callers.context) {
         TRY_CL(error, "clRetainContext", device->cl->clRetainContext(device->callers.context));
         device->context = device->callers.context;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/registry.h"
+
 /* ---------------------------------------------------------------- opening */
 
 static pthread_mutex_t lock;
@@ -76,16 +78,49 @@ static const struct {
 #undef OPENCL_ROW
 };
 
-static enum healcl_status open_library(void **library, struct healcl_error *error)
+/* Calls that have been seen to hang in drivers: programs tell which one has not returned. */
+static struct opencl library;
+
+#define WATCHED(X)                                                                             \
+    X(cl_int, clGetPlatformIDs, (cl_uint a, cl_platform_id * b, cl_uint * c), (a, b, c))       \
+    X(cl_int, clGetDeviceIDs,                                                                  \
+      (cl_platform_id a, cl_device_type b, cl_uint c, cl_device_id * d, cl_uint * e),          \
+      (a, b, c, d, e))                                                                         \
+    X(cl_context, clCreateContext,                                                             \
+      (const cl_context_properties *a, cl_uint b, const cl_device_id *c,                       \
+       void(CL_CALLBACK * d)(const char *, const void *, size_t, void *), void *e, cl_int *f), \
+      (a, b, c, d, e, f))                                                                      \
+    X(cl_int, clBuildProgram,                                                                  \
+      (cl_program a, cl_uint b, const cl_device_id *c, const char *d,                          \
+       void(CL_CALLBACK * e)(cl_program, void *), void *f),                                    \
+      (a, b, c, d, e, f))                                                                      \
+    X(cl_int, clEnqueueNDRangeKernel,                                                          \
+      (cl_command_queue a, cl_kernel b, cl_uint c, const size_t *d, const size_t *e,           \
+       const size_t *f, cl_uint g, const cl_event *h, cl_event *i),                            \
+      (a, b, c, d, e, f, g, h, i))                                                             \
+    X(cl_int, clFinish, (cl_command_queue a), (a))                                             \
+    X(cl_int, clWaitForEvents, (cl_uint a, const cl_event *b), (a, b))
+
+#define WATCH(type, function, parameters, arguments)      \
+    static type CL_API_CALL watched_##function parameters \
+    {                                                     \
+        waiting_begin(#function);                         \
+        const type result = library.function arguments;   \
+        waiting_end();                                    \
+        return result;                                    \
+    }
+WATCHED(WATCH)
+
+static enum healcl_status open_library(void **handle, struct healcl_error *error)
 {
-    *library = RTLD_DEFAULT;
+    *handle = RTLD_DEFAULT;
     if (dlsym(RTLD_DEFAULT, functions[0].name))
         return HEALCL_OK;
     const char *named = getenv("HEALCL_OPENCL_LIBRARY");
     if (named && !*named)
         named = NULL;
-    *library = dlopen(named ? named : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!*library)
+    *handle = dlopen(named ? named : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!*handle)
         FAIL(error, HEALCL_DEVICE,
              "OpenCL cannot be loaded: %.300s%s; package ocl-icd-libopencl1 brings libOpenCL.so.1",
              dlerror(), named ? " (from HEALCL_OPENCL_LIBRARY)" : "");
@@ -95,21 +130,23 @@ static enum healcl_status open_library(void **library, struct healcl_error *erro
 static enum healcl_status load(struct healcl_error *error)
 {
     static bool loaded;
-    void *library;
-    struct opencl found;
+    void *handle;
     if (loaded)
         return HEALCL_OK;
-    TRY(open_library(&library, error));
+    TRY(open_library(&handle, error));
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(library, functions[i].name);
+        void *function = dlsym(handle, functions[i].name);
         if (!function)
             memcpy(&function, (const char *)&substitutes + functions[i].offset, sizeof function);
         if (!function)
             FAIL(error, HEALCL_DEVICE, "the OpenCL library has no %s, which healcl needs",
                  functions[i].name);
-        memcpy((char *)&found + functions[i].offset, &function, sizeof function);
+        memcpy((char *)&library + functions[i].offset, &function, sizeof function);
     }
-    opencl_loader = found;
+    opencl_loader = library;
+#define USE_WATCHED(type, function, parameters, arguments) \
+    opencl_loader.function = watched_##function;
+    WATCHED(USE_WATCHED)
     loaded = true;
     return HEALCL_OK;
 }

@@ -10,6 +10,7 @@
 #include <CL/cl_ext.h>
 
 #include "core/numbers.h"
+#include "core/registry.h"
 #include "opencl/internal.h"
 #include "opencl/self_test.h"
 
@@ -221,11 +222,13 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
 {
     cl_uint found = 0;
     cl_device_id *ids = NULL;
+    char name[sizeof listing->silent] = "";
+    (void)platform_text(cl, platform, CL_PLATFORM_NAME, name, sizeof name);
+    waiting_driver(name);
     cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0)) {
         if (!*listing->silent)
-            (void)platform_text(cl, platform, CL_PLATFORM_NAME, listing->silent,
-                                sizeof listing->silent);
+            snprintf(listing->silent, sizeof listing->silent, "%s", name);
         return HEALCL_OK;
     }
     if (code == CL_SUCCESS) {

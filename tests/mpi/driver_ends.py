@@ -57,6 +57,8 @@ class Cell:
                  "HEALCL_COMPILE_AHEAD": "0"}
         if place in ("list", "build", "exit"):
             found["FAULTY_WHERE"] = place
+        if way == "hang":
+            found["HEALCL_PROGRESS_SECONDS"] = "1"
         if place in ("build", "self-test"):  # has not been passed
             found["HEALCL_CACHE_DIR"] = f"{self.place}/cache"
         return found
@@ -74,6 +76,8 @@ class Cell:
         self.what = (words, place, way, ended)
         assert ended.returncode == 4, self.what
         lines = [line for line in ended.stderr.splitlines() if line.startswith("healcl")]
+        self.notices = [line for line in lines if "has not returned for 1 s; --timeout S " in line]
+        lines = [line for line in lines if line not in self.notices]
         told = WAYS[way] or f"{SECONDS} s" if place != "exit" else ""
         self.check_reports(words, ended)
         return lines, told
@@ -90,6 +94,10 @@ class Cell:
 def check_command(cell, command, place, way):
     lines, told = cell.run(cell.programs[0], command, place, way)
     assert len(lines) == 1 and told in lines[0], cell.what
+    if way == "hang" and place != "exit" and not command.startswith("devices"):
+        call = {"list": "clGetPlatformIDs, which loads drivers,", "build": "clBuildProgram of '"}
+        notice, = cell.notices
+        assert call.get(place, "clEnqueueNDRangeKernel of '") in notice, cell.what
     if "--json" in command and place != "exit":
         error = cell.report["error"]
         assert error["cause"] == "driver" and told in error["text"], cell.what
