@@ -99,6 +99,22 @@ static void find_host(struct ranks *ranks)
     MPI_Comm_free(&host);
 }
 
+/* Where launcher and MPI do not know each other, each process is rank 0 of 1 and does all. */
+static void check_launcher(const struct ranks *ranks)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
+                                            "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (ranks->count > 1 || !value || strtoul(value, NULL, 10) < 2)
+            continue;
+        print_notice("warning: %s is %s, but MPI has 1 rank: each process does all requests; start "
+                     "it with MPI's own mpirun, or with srun --mpi=pmix",
+                     variables[i], value);
+        return;
+    }
+}
+
 /* The ranks of this process, for memory that runs out. */
 static struct ranks *begun;
 
@@ -119,6 +135,7 @@ void ranks_begin(struct ranks *ranks)
     MPI_Comm_rank(ranks->comm, &ranks->rank);
     MPI_Comm_size(ranks->comm, &ranks->count);
     find_host(ranks);
+    check_launcher(ranks);
     begun = ranks;
     const bool has_threads = provided == MPI_THREAD_MULTIPLE;
     if (has_threads &&

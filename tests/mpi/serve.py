@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
-from launch import Launcher, rank_processes  # noqa: E402
+from launch import ENVIRONMENT, Launcher, rank_processes  # noqa: E402
 from requests import MODULUS, host, npy, operation, read_npy, tensor, transcript  # noqa: E402
 from share import IS_ALL, SEED  # noqa: E402
 
@@ -110,10 +110,22 @@ def refuse(launcher, words, *arguments, code=2):
 
 def check_usage(launcher):
     refuse(launcher, "--input is missing", "--results", "out", "model.json")
-    refuse(launcher, "unrecognized option '--nothing'", "--nothing")
+    refuse(launcher, "no option '--nothing'", "--nothing")
     refuse(launcher, "No such file", "-i", "x=nothing", "--results", "out", "model.json")
     refuse(launcher, "--results writes over the input 'in'", "-i", "x=in", "--results", "in",
            "model.json")
+
+
+def check_launchers(launcher):
+    """A process that MPI takes for rank 0 of 1 warns where its launcher has started several."""
+    environment = {**{name: value for name, value in os.environ.items() if "SLURM" not in name}, **ENVIRONMENT}
+    for name in "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS":
+        for count in "1", "2":
+            done = subprocess.run([launcher.program, "serve", "-i", "x=nothing", "--results", "out", "model.json"],
+                                  cwd=launcher.place, env={**environment, name: count}, text=True,
+                                  capture_output=True, check=False)
+            warned = f"healcl-mpi: warning: {name} is 2, but MPI has 1 rank: " in done.stderr
+            assert done.returncode == 2 and warned == (count == "2"), (name, count, done)
 
 
 def check_failures(launcher, place):
@@ -196,6 +208,7 @@ def main(healcl, program, mpirun):
         check_serving(launcher, place, [("--reference",)] + [()] * has_device)
         check_two_inputs(launcher, place)
         check_usage(launcher)
+        check_launchers(launcher)
         check_failures(launcher, place)
         check_kills(launcher, place, *((500, 30) if IS_ALL else (60, 2)))
     return 0
