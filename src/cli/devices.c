@@ -2,12 +2,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command_job.h"
 #include "cli/text.h"
 #include "tools/xmalloc.h"
 
-enum { DRIVER_SECONDS = 30 };
+enum { DRIVER_SECONDS = 30, MEASURE_SECONDS = 60 };
 
 struct self_test_result {
     enum self_test_outcome outcome;
@@ -17,6 +18,7 @@ struct self_test_result {
 /* One `healcl devices`. */
 struct devices_command {
     struct command_job job; /* its timeout: for a child */
+    uint32_t measure_seconds;
     bool measures, only_tests, no_tests;
     struct device_listing listing;
     size_t best;               /* of them; their count: none is */
@@ -62,21 +64,20 @@ static void take_listing(const struct process_result *child, struct device_listi
     *listing = received;
 }
 
-/* Tells what has become of a child that a driver has ended, maybe after all was listed. */
+/* Tells what has become of a child that a driver has ended, maybe after all was done. */
 static enum healcl_status driver_error(const struct process_result *child, uint32_t seconds,
-                                       struct healcl_error *error)
+                                       const char *doing, struct healcl_error *error)
 {
     char signal[PROCESS_SIGNAL_SIZE];
     const char *line = child->last_line, *colon = *line ? ": " : "";
     if (child->end == PROCESS_TIMED_OUT)
-        FAIL(error, HEALCL_DEVICE, "a driver does not list its devices within %u s%s%.500s",
-             seconds, colon, line);
+        FAIL(error, HEALCL_DEVICE, "a driver takes more than %u s (--timeout) while %s%s%.500s",
+             seconds, doing, colon, line);
     if (child->end == PROCESS_KILLED)
-        FAIL(error, HEALCL_DEVICE, "a driver crashes while devices are listed: %s%s%.500s%s",
+        FAIL(error, HEALCL_DEVICE, "a driver crashes while %s: %s%s%.500s%s", doing,
              process_signal_name(child->code, signal), colon, line, opencl_missing());
-    FAIL(error, HEALCL_DEVICE,
-         "a driver ends the process while devices are listed: exit code %d%s%.500s%s", child->code,
-         colon, line, opencl_missing());
+    FAIL(error, HEALCL_DEVICE, "a driver ends the process while %s: exit code %d%s%.500s%s", doing,
+         child->code, colon, line, opencl_missing());
 }
 
 /* Lists what there is, in a process of its own: a driver may end it, crash or hang there. */
@@ -92,7 +93,7 @@ static enum healcl_status list_all(struct devices_command *self)
         take_listing(&child, &self->listing);
     if (status == HEALCL_OK && !child.is_own) {
         self->is_of_driver = true;
-        status = driver_error(&child, seconds, error);
+        status = driver_error(&child, seconds, "devices are listed", error);
     } else if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
         const bool is_memory = strcmp(last_words(&child), "out of memory") == 0;
         status = ERROR(error, is_memory ? HEALCL_NO_MEMORY : HEALCL_DEVICE, "%.900s",
@@ -224,6 +225,39 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     return end_error(&error, false);
 }
 
+static const struct device_info *measured; /* by the child */
+
+static int measure_in_child(int file)
+{
+    struct device_rates rates;
+    const int code = measure(measured, &rates);
+    return write(file, &rates, sizeof rates) == sizeof rates ? code : EXIT_DEVICE;
+}
+
+/* Measures a device in a process of its own, for a slow one may take minutes. */
+static int measure_within(struct devices_command *self, const struct device_info *info,
+                          struct device_rates *rates)
+{
+    struct process_result child;
+    char doing[sizeof info->name + 16];
+    measured = info;
+    snprintf(doing, sizeof doing, "%s is measured", info->name);
+    enum healcl_status status =
+        process_call(measure_in_child, self->measure_seconds, &child, &self->error);
+    if (status == HEALCL_OK && child.end == PROCESS_INTERRUPTED)
+        (void)raise(child.code);
+    if (status == HEALCL_OK && child.size == sizeof *rates)
+        memcpy(rates, child.text, sizeof *rates);
+    if (status == HEALCL_OK && !child.is_own) {
+        self->is_of_driver = true;
+        status = driver_error(&child, self->measure_seconds, doing, &self->error);
+    } else if (status == HEALCL_OK && *child.last_line)
+        print_notice("%.900s", last_words(&child));
+    const int code = status == HEALCL_OK ? child.code : print_failure(NULL, &self->error, false);
+    process_result_release(&child);
+    return code;
+}
+
 /* The rates of all devices that can be used, or of number only unless that is their count. */
 static void measure_all(struct devices_command *self, size_t only, int *code)
 {
@@ -234,8 +268,10 @@ static void measure_all(struct devices_command *self, size_t only, int *code)
         if (device_unusable(info) || (only < count && i != only))
             continue;
         progress_say(&self->job.progress, "measuring %s", info->name);
-        const int measured = measure(info, &self->rates[i]);
-        *code = *code == EXIT_VERIFIED ? measured : *code;
+        progress_pause(&self->job.progress);
+        const int found = measure_within(self, info, &self->rates[i]);
+        progress_resume(&self->job.progress);
+        *code = *code == EXIT_VERIFIED ? found : *code;
     }
 }
 
@@ -392,7 +428,7 @@ static const struct command_option options[] = {
     {"measure", 0, OPTION_FLAG, NULL,
      "also measure how many products of 64-bit integers and how many copied bytes a device does, "
      "and rates of its kernels, which healcl run and healcl inspect --roofline then use",
-     KEPT_IN(struct devices_command, measures), .decides_device = true},
+     KEPT_IN(struct devices_command, measures)},
     {"no-self-test", 0, OPTION_FLAG, NULL,
      "print what is known; run no self-test unless with --measure",
      KEPT_IN(struct devices_command, no_tests)},
@@ -400,8 +436,8 @@ static const struct command_option options[] = {
      "only open one device, which runs its self-test; prints nothing",
      KEPT_IN(struct devices_command, only_tests), .decides_device = true},
     {JSON_OPTION},
-    {TIMEOUT_OPTION("seconds that drivers may take to list their devices, and each to end its "
-                    "self-test, 30 by default; with --measure all of it")},
+    {TIMEOUT_OPTION("seconds that drivers may take to list their devices, and each device for its "
+                    "self-test, 30 by default, and to be measured, 60 by default")},
     {HELP_OPTION},
 };
 
@@ -410,6 +446,7 @@ static int run(const struct command *command, void *context)
     struct devices_command *self = context;
     if (self->only_tests)
         return test_device(self->job.selector);
+    self->measure_seconds = self->job.timeout ? self->job.timeout : MEASURE_SECONDS;
     if (self->job.timeout == 0)
         self->job.timeout = DRIVER_SECONDS;
     int code = report_file_begin(&self->job.json);
