@@ -180,7 +180,7 @@ static void print_step(const cJSON *document, const struct style *style)
 {
     static const struct view_line lines[] = {
         {"entry", "{first.entry} ({first.op})"},
-        {"segment", "{first.segment|(no segment)}"},
+        {"segment", "{first.segment|(outside segments)}"},
         {"step", "{first.step}, the last of {steps} that were compared"},
         {"kernel", "{first.kernel}, of {first.manifest}"},
         {"kernel", "{first.kernel}, of {first.source}"},

@@ -293,7 +293,7 @@ static void print_plan(const cJSON *document, const struct style *style)
                   "{device_memory.bytes_brought_back:bytes} brought back, "
                   "{device_memory.bytes_streamed_again:bytes} uploaded again"}};
     static const struct view_column segment_columns[] = {
-        {"segment", "{name|(no segment)}", VIEW_SHRINKS},
+        {"segment", "{name|(outside segments)}", VIEW_SHRINKS},
         {"operations", "{operations}", VIEW_RIGHT},
         {"frees", "{frees}", VIEW_RIGHT},
         {"up", "{bytes_up:bytes?}", VIEW_RIGHT},
@@ -319,7 +319,8 @@ static void print_plan(const cJSON *document, const struct style *style)
 /* How many steps each pass has changed, in segments that launch kernels. */
 static void print_changes(const cJSON *segments, const struct style *style)
 {
-    struct view_column columns[1 + PASS_COUNT] = {{"segment", "{name|(no segment)}", VIEW_SHRINKS}};
+    struct view_column columns[1 + PASS_COUNT] = {
+        {"segment", "{name|(outside segments)}", VIEW_SHRINKS}};
     char templates[PASS_COUNT][32];
     for (size_t i = 0; i < PASS_COUNT; i++) {
         snprintf(templates[i], sizeof templates[i], "{passes.%s}", passes[i].name);
@@ -336,13 +337,13 @@ static void print_costs(const cJSON *segments, const struct style *style)
         heading, "{without_passes." key ":" form "?} -> {" key ":" form "}", VIEW_RIGHT \
     }
     static const struct view_column memory[] = {
-        {"segment", "{name|(no segment)}", VIEW_SHRINKS},
+        {"segment", "{name|(outside segments)}", VIEW_SHRINKS},
         BEFORE_AND_AFTER("launches", "launches", "#"),
         BEFORE_AND_AFTER("bytes", "device_bytes", "bytes"),
         BEFORE_AND_AFTER("memory", "device_memory_peak", "bytes"),
         BEFORE_AND_AFTER("roofline", "roofline_ns", "time")};
     static const struct view_column work[] = {
-        {"segment", "{name|(no segment)}", VIEW_SHRINKS},
+        {"segment", "{name|(outside segments)}", VIEW_SHRINKS},
         BEFORE_AND_AFTER("products", "products", "count"),
         BEFORE_AND_AFTER("summed", "summed_products", "count"),
         BEFORE_AND_AFTER("butterflies", "butterflies", "count"),
@@ -634,7 +635,11 @@ const struct command command_inspect = {
     .help = "Checks a transcript as a run would, and prints its segments, operations, tensors, the "
             "bytes that go up and down, and the most memory that its tensors take at one time.",
     .notes = "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the "
-             "device of --kernels or --roofline failed.",
+             "device of --kernels or --roofline failed.\n\nPasses, in their order:"
+#define PASS(name, summary) "\n" #name ": " summary
+#include "plan/passes.def"
+#undef PASS
+    ,
     .options = options,
     .operands = OPERANDS_FILE,
     .size = sizeof(struct inspect_command),

@@ -55,10 +55,15 @@ static int print_version(void)
 /* NULL where there is none, which is reported. */
 static const struct command *find_command(const char *name)
 {
+    struct words names = {.count = 0};
     for (size_t i = 0; i < this_program->command_count; i++)
         if (strcmp(this_program->commands[i]->name, name) == 0)
             return this_program->commands[i];
-    (void)usage_error(NULL, "no %s '%s'", *name == '-' ? "option" : "command", name);
+    for (size_t i = 0; i < this_program->command_count; i++)
+        words_add(&names, this_program->commands[i]->name);
+    char *hint = words_hint(&names, name, "");
+    (void)usage_error(NULL, "no %s '%s'%s", *name == '-' ? "option" : "command", name, hint);
+    free(hint);
     return NULL;
 }
 

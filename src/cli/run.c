@@ -132,7 +132,7 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
     if (step > 0 && step_count > 0)
         snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
     progress_say(&self->job.progress, "%ssegment %zu of %zu: %s%s", self->repetition, segment + 1,
-                 segment_count, *name ? name : "(no segment)", share);
+                 segment_count, *name ? name : "(outside segments)", share);
 }
 
 /* ---------------------------------------------------------------- opening */

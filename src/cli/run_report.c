@@ -224,7 +224,7 @@ static struct spread {
 static void print_segments(const cJSON *document, const struct style *style, bool all)
 {
     static const struct view_column columns[] = {
-        {"segment", "{name|(no segment)}", VIEW_SHRINKS},
+        {"segment", "{name|(outside segments)}", VIEW_SHRINKS},
         {"operations", "{operations}", VIEW_RIGHT},
         {"up", "{bytes_up:bytes?}", VIEW_RIGHT},
         {"down", "{bytes_down:bytes?}", VIEW_RIGHT},

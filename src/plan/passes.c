@@ -13,6 +13,12 @@ const struct pass passes[PASS_COUNT] = {
 #undef PASS
 };
 
+const char passes_names[] = ":"
+#define PASS(name, ...) " " #name
+#include "plan/passes.def"
+#undef PASS
+    ;
+
 enum healcl_status passes_parse(const char *list, uint32_t *set, struct healcl_error *error)
 {
     *set = !list || strcmp(list, "all") == 0 ? PASSES_ALL : 0;
@@ -24,7 +30,8 @@ enum healcl_status passes_parse(const char *list, uint32_t *set, struct healcl_e
                (strlen(passes[i].name) != length || strncmp(passes[i].name, name, length) != 0))
             i++;
         if (i == PASS_COUNT)
-            FAIL(error, HEALCL_USAGE, "there is no pass '%.*s'", (int)length, name);
+            FAIL(error, HEALCL_USAGE, "there is no pass '%.*s'; the passes are%s", (int)length,
+                 name, passes_names);
         *set |= UINT32_C(1) << i;
         name += length;
         if (!*name)

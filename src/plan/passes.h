@@ -23,6 +23,7 @@ struct pass {
 };
 
 extern const struct pass passes[PASS_COUNT];
+extern const char passes_names[]; /* ": products bases ..." */
 
 /* Reads names separated by commas, "none" or "all"; NULL is all. Errors: HEALCL_USAGE. */
 enum healcl_status passes_parse(const char *list, uint32_t *set, struct healcl_error *error);

@@ -20,7 +20,7 @@ const struct step_traits step_traits[STEP_KINDS] = {
 
 const char *segment_title(const char *name)
 {
-    return *name ? name : "(no segment)";
+    return *name ? name : "(outside segments)";
 }
 
 uint64_t storage_bytes(const struct storage *storage)

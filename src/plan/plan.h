@@ -289,7 +289,7 @@ bool tensors_overlap(const struct tensor *a, const struct tensor *b);
 /* Whether both have every element in the same place. */
 bool tensors_same(const struct tensor *a, const struct tensor *b);
 
-/* A segment's name, and for "" what stands for it: "(no segment)". */
+/* A segment's name, and for "" what stands for it: "(outside segments)". */
 const char *segment_title(const char *name);
 
 /* Bytes of a storage. */

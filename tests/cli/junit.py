@@ -64,8 +64,8 @@ def check_run(folder):
     assert done.returncode == 0 and not done.stderr, done
     cases = read(done.stdout)
     assert [case[1] for case in cases] == [
-        "segment 1: (no segment)", "segment 2: nothing happens here", "segment 3: fills",
-        "segment 4: references", "segment 5: (no segment)"], cases
+        "segment 1: (outside segments)", "segment 2: nothing happens here", "segment 3: fills",
+        "segment 4: references", "segment 5: (outside segments)"], cases
     assert {case[2] for case in cases} == {"passed"}, cases
     assert cases[2][4] == "verified: 20 of 20 results", cases[2]
 

@@ -82,7 +82,7 @@ def check_form(run):
 
 def check_segments(run, repetitions):
     """The host's segments, in the order of the report, in each repetition."""
-    expected = [segment["name"] or "(no segment)" for segment in run.json["segments"]]
+    expected = [segment["name"] or "(outside segments)" for segment in run.json["segments"]]
     assert len(run.of("repetition")) == repetitions
     assert [span["name"] for span in run.of("segment", HOST)] == expected * repetitions
     # The report knows the time of each; there, building and comparing do not count.
