@@ -154,10 +154,6 @@ struct words {
 };
 void words_add(struct words *words, const char *text);
 
-/* ", did you mean 'run'", behind a prefix, of the word that is a letter or two from a misspelt one,
- * or begins so; "" where none is. To be freed; releases the words. */
-char *words_hint(struct words *words, const char *misspelt, const char *prefix);
-
 /* Adds the value to the struct words that the option is kept in. */
 int take_word(const struct command *command, const struct command_option *option, void *self,
               const char *text);

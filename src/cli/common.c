@@ -170,31 +170,6 @@ void words_add(struct words *words, const char *text)
     words->of[words->count] = NULL;
 }
 
-/* Whether so many letters are added, left out, changed or swapped between two words, at most. */
-static bool is_near(const char *a, const char *b, int edits)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    return !*a ? (int)strlen(b) <= edits
-               : edits > 0 &&
-                     (is_near(a + 1, b, edits - 1) ||
-                      (*b && (is_near(a, b + 1, edits - 1) || is_near(a + 1, b + 1, edits - 1) ||
-                              (a[0] == b[1] && a[1] == b[0] && is_near(a + 2, b + 2, edits - 1)))));
-}
-
-char *words_hint(struct words *words, const char *misspelt, const char *prefix)
-{
-    const size_t length = strlen(misspelt);
-    const char *near = NULL;
-    for (int edits = 0; edits <= 2 && !near; edits++) /* 0: a beginning */
-        for (size_t i = 0; i < words->count && length > 1 && !near; i++)
-            if (edits == 0 ? strncmp(misspelt, words->of[i], length) == 0
-                           : edits * 2 < (int)length && is_near(misspelt, words->of[i], edits))
-                near = words->of[i];
-    free(words->of);
-    return near ? xasprintf(", did you mean '%s%s'", prefix, near) : xstrdup("");
-}
-
 int take_word(const struct command *command, const struct command_option *option, void *self,
               const char *text)
 {
@@ -446,7 +421,6 @@ static void list_options(const struct command_option *list, struct option option
                          char letters[2 * OPTIONS_MAX])
 {
     int count = 0;
-    *letters++ = ':'; /* tells an option without its value from an unknown one */
     do {
         const bool takes_value = list->kind != OPTION_FLAG && list->kind != OPTION_HELP;
         options[count] = (struct option){list->name, takes_value ? required_argument : no_argument,
@@ -555,40 +529,17 @@ static int take_operands(struct taken *taken, int argc, char **argv)
     return check_files(command, taken->files, taken->count);
 }
 
-/* Says what is wrong with an option, of which getopt_long has returned ':' or '?'. */
-static int refuse_option(const struct command *command, int found, const char *text)
-{
-    const struct command_option *option = command->options;
-    struct words names = {.count = 0};
-    bool is_known = false;
-    int value = 256; /* as list_options gives them */
-    do {
-        words_add(&names, option->name);
-        is_known |= optopt == (option->letter ? option->letter : value);
-        value++;
-    } while ((option++)->kind != OPTION_HELP);
-    const bool is_letter = optopt && !is_known;
-    char *word =
-        is_letter ? xasprintf("-%c", optopt) : xasprintf("%.*s", (int)strcspn(text, "="), text);
-    char *hint = words_hint(&names, is_letter ? "" : word + strspn(word, "-"), "--");
-    const int code = found == ':' ? usage_error(command, "'%s' takes a value", word)
-                     : is_known   ? usage_error(command, "'%s' takes no value", word)
-                                  : usage_error(command, "no option '%s'%s", word, hint);
-    free(hint);
-    free(word);
-    return code;
-}
-
+/* getopt_long says itself what is wrong with the words. */
 static int take_all(struct taken *taken, int argc, char **argv)
 {
     struct option options[OPTIONS_MAX];
     char letters[2 * OPTIONS_MAX];
     list_options(taken->command->options, options, letters);
-    opterr = 0;
+    opterr = is_first_rank();
     for (int found; (found = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
         size_t at = 0;
-        if (found == '?' || found == ':')
-            return refuse_option(taken->command, found, argv[optind - 1]);
+        if (found == '?')
+            return EXIT_USAGE;
         while (options[at].val != found)
             at++;
         const int code = take_option(taken, &taken->command->options[at]);

@@ -115,14 +115,6 @@ void compare_take_rates(cJSON *device, const char *text)
     cJSON_Delete(top);
 }
 
-void compare_take_cold(cJSON *run, const char *text)
-{
-    cJSON *top = tree_of(text);
-    if (compare_number(top, "first_result_ns") > 0)
-        compare_put_number(run, "cold_result_ns", compare_number(top, "first_result_ns"));
-    cJSON_Delete(top);
-}
-
 /* ---------------------------------------------------------------- parts of runs */
 
 static void put_times(cJSON *run, const char *path, const cJSON *list)

@@ -131,35 +131,25 @@ static struct tally tally_of(const struct comparison *comparison, size_t device)
     return tally;
 }
 
-/* How many results each device got right, in one sentence where all are alike. */
+/* How many results each device got right. */
 static void put_right(const struct comparison *comparison, FILE *stream)
 {
-    const size_t count = compare_own_devices(comparison);
-    const struct tally first = tally_of(comparison, 0);
-    bool alike = count > 1 && first.failed == 0, any = false;
-    for (size_t i = 0; i < count; i++) {
+    bool any = false;
+    for (size_t i = 0; i < compare_own_devices(comparison); i++) {
         const struct tally tally = tally_of(comparison, i);
-        alike &=
-            tally.right == first.right && tally.compared == first.compared && tally.failed == 0;
-        any |= tally.compared > 0 || tally.failed > 0;
-    }
-    if (!any)
-        fputs("Nothing was verified.", stream);
-    else if (alike)
-        fprintf(stream, "Each of %zu devices got %zu of %zu results right.", count, first.right,
-                first.compared);
-    for (size_t i = 0; any && !alike && i < count; i++) {
-        const struct tally tally = tally_of(comparison, i);
+        const cJSON *device = compare_device(comparison, i);
         if (tally.compared == 0 && tally.failed == 0)
             continue;
-        const cJSON *device = compare_device(comparison, i);
-        fprintf(stream, "%s%s%s got %zu of %zu results right", i > 0 ? " " : "",
+        fprintf(stream, "%s%s%s got %zu of %zu results right", any ? " " : "",
                 json_is(device, "index", COMPARE_REFERENCE) ? "The " : "",
                 json_text(device, "label"), tally.right, tally.compared);
         if (tally.failed > 0)
             fprintf(stream, " and failed in %zu of %zu runs", tally.failed, tally.runs);
         putc('.', stream);
+        any = true;
     }
+    if (!any)
+        fputs("Nothing was verified.", stream);
 }
 
 /* ---------------------------------------------------------------- transcripts */

@@ -28,18 +28,16 @@ const struct compare_column compare_run_columns[] = {
     {"results.compared", NULL, KIND_COUNT, .places = MEASURED, .csv = "compared"},
     {"results.different", NULL, KIND_COUNT, .places = MEASURED, .csv = "different"},
     {"samples_ns", NULL, KIND_COUNT, .places = IN_CSV, .csv = "samples"},
-    {"compute_ns", "compute", KIND_TIME, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
-     .note = NOTE_COMPUTE},
+    {"compute_ns", "compute", KIND_TIME, .places = IN_CSV | FOR_PEOPLE, .note = NOTE_COMPUTE},
     {"compute_low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"compute_high_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"spread_percent", "spread", KIND_PERCENT, .places = IN_MARKDOWN | IN_DETAILS},
-    {"speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
-     .csv = "speedup", .note = NOTE_RANGE,
+    {"speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | FOR_PEOPLE, .csv = "speedup",
+     .note = NOTE_RANGE,
      .meaning = "against the first device with right results; " NOISE ": its range includes 1"},
     {"speedup.low", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_low"},
     {"speedup.high", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_high"},
-    {"steady_ns", "steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
-     .note = NOTE_STEADY,
+    {"steady_ns", "steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE, .note = NOTE_STEADY,
      .meaning = "a request of a session, which uploads only its inputs, from memory"},
     {"steady_low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"steady_high_ns", NULL, KIND_TIME, .places = IN_CSV},
@@ -286,8 +284,6 @@ static void put_run(struct table *table, const struct style *to,
         char note[CELL_SIZE], *text = cell_text(column, comparison, run, note);
         if (to->form == TABLE_TEXT && column->note == NOTE_RANGE) /* its word alone */
             note[strncmp(note, NOISE, strlen(NOISE)) == 0 ? strlen(NOISE) : 0] = 0;
-        if (to->form == TABLE_TEXT && !(column->places & NOTE_IN_TERMINAL))
-            *note = 0;
         put_text(table, xasprintf(*note ? "%s (%s)" : "%s", text, note));
         free(text);
     }

@@ -74,9 +74,6 @@ size_t compare_end_early(struct comparison *comparison);
 void compare_take_run(struct comparison *comparison, cJSON *run,
                       const struct process_result *process);
 
-/* Puts "cold_result_ns" of a run, from what a process with empty caches wrote. */
-void compare_take_cold(cJSON *run, const char *text);
-
 /* The rates of the default device of `healcl devices --measure --json`, if there are any. */
 void compare_take_rates(cJSON *device, const char *text);
 
@@ -200,7 +197,6 @@ enum {
     WHERE_KNOWN = 8, /* for people only where any run has a value */
     IN_CSV = 16,
     IN_TERMINAL = 32,
-    NOTE_IN_TERMINAL = 64,
     IN_MARKDOWN = 128,
     ON_PAGE = 256,    /* its table of runs, or of devices */
     IN_DETAILS = 512, /* what the page unfolds */

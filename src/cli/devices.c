@@ -19,7 +19,7 @@ struct self_test_result {
 struct devices_command {
     struct command_job job; /* its timeout: for a child */
     uint32_t measure_seconds;
-    bool measures, only_tests, no_tests;
+    bool measures, no_tests;
     struct device_listing listing;
     size_t best;               /* of them; their count: none is */
     struct healcl_error error; /* of listing them, or choosing one */
@@ -64,37 +64,44 @@ static void take_listing(const struct process_result *child, struct device_listi
     *listing = received;
 }
 
-/* Tells what has become of a child that a driver has ended, maybe after all was done. */
-static enum healcl_status driver_error(const struct process_result *child, uint32_t seconds,
-                                       const char *doing, struct healcl_error *error)
+static const struct device_info *subject; /* of a child */
+
+/* Calls a function about a device, or NULL, in a process of its own: a driver may end it, crash or
+ * hang there, maybe after all was done. */
+static enum healcl_status call_child(struct devices_command *self, int (*function)(int file),
+                                     const struct device_info *info, const char *doing,
+                                     uint32_t seconds, struct process_result *child,
+                                     struct healcl_error *error)
 {
-    char signal[PROCESS_SIGNAL_SIZE];
+    char what[sizeof info->name + 32], signal[PROCESS_SIGNAL_SIZE];
+    subject = info;
+    snprintf(what, sizeof what, "%s %s", info ? info->name : "devices", doing);
+    TRY(process_call(function, seconds, child, error));
     const char *line = child->last_line, *colon = *line ? ": " : "";
+    self->interrupted = child->end == PROCESS_INTERRUPTED ? child->code : 0;
+    if (child->is_own || self->interrupted)
+        return HEALCL_OK;
     if (child->end == PROCESS_TIMED_OUT)
         FAIL(error, HEALCL_DEVICE, "a driver takes more than %u s (--timeout) while %s%s%.500s",
-             seconds, doing, colon, line);
+             seconds, what, colon, line);
     if (child->end == PROCESS_KILLED)
-        FAIL(error, HEALCL_DEVICE, "a driver crashes while %s: %s%s%.500s%s", doing,
+        FAIL(error, HEALCL_DEVICE, "a driver crashes while %s: %s%s%.500s%s", what,
              process_signal_name(child->code, signal), colon, line, opencl_missing());
-    FAIL(error, HEALCL_DEVICE, "a driver ends the process while %s: exit code %d%s%.500s%s", doing,
+    FAIL(error, HEALCL_DEVICE, "a driver ends the process while %s: exit code %d%s%.500s%s", what,
          child->code, colon, line, opencl_missing());
 }
 
-/* Lists what there is, in a process of its own: a driver may end it, crash or hang there. */
 static enum healcl_status list_all(struct devices_command *self)
 {
     struct process_result child;
     struct healcl_error *error = &self->error;
-    const uint32_t seconds = self->job.timeout;
-    enum healcl_status status = process_call(list_in_child, seconds, &child, error);
-    if (status == HEALCL_OK && child.end == PROCESS_INTERRUPTED)
-        (void)raise(child.code);
-    if (status == HEALCL_OK)
-        take_listing(&child, &self->listing);
-    if (status == HEALCL_OK && !child.is_own) {
-        self->is_of_driver = true;
-        status = driver_error(&child, seconds, "devices are listed", error);
-    } else if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
+    enum healcl_status status =
+        call_child(self, list_in_child, NULL, "are listed", self->job.timeout, &child, error);
+    if (self->interrupted)
+        (void)raise(self->interrupted);
+    self->is_of_driver = !child.is_own;
+    take_listing(&child, &self->listing);
+    if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
         const bool is_memory = strcmp(last_words(&child), "out of memory") == 0;
         status = ERROR(error, is_memory ? HEALCL_NO_MEMORY : HEALCL_DEVICE, "%.900s",
                        last_words(&child));
@@ -105,12 +112,14 @@ static enum healcl_status list_all(struct devices_command *self)
 
 /* ---------------------------------------------------------------- self-tests */
 
-/* Opens a device, which runs its self-test and keeps what comes out. */
-static int test_device(const char *selector)
+/* Opens the device, which runs its self-test and keeps what comes out. */
+static int test_in_child(int file)
 {
+    char selector[SELECTOR_SIZE];
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
-    (void)device_open_tested(&opencl_loader, selector, &device, &error);
+    (void)file;
+    (void)device_open_tested(&opencl_loader, device_selector(subject, selector), &device, &error);
     healcl_device_close(device);
     return end_error(&error, false);
 }
@@ -133,38 +142,20 @@ static void take_outcome(struct self_test_result *self_test, const struct device
     }
 }
 
-/* Runs a device's self-test in a process of its own: a driver may crash or hang there. Returns
- * the signal with which the user wants no more, or 0. */
-static int test_in_child(const struct device_info *info, uint32_t seconds,
-                         struct self_test_result *self_test)
+static void test(struct devices_command *self, const struct device_info *info,
+                 struct self_test_result *self_test)
 {
-    char selector[SELECTOR_SIZE], signal[PROCESS_SIGNAL_SIZE];
-    const char *arguments[] = {"healcl",      PROCESS_CHILD, "devices",
-                               "--self-test", "--device",    device_selector(info, selector),
-                               NULL};
-    struct process_result result = {.text = NULL};
+    struct process_result child;
     struct healcl_error error = {.status = HEALCL_OK};
-    int interrupted = 0;
-    if (process_run(arguments, seconds, &result, &error) == HEALCL_OK) {
-        char what[64] = "";
-        if (result.end == PROCESS_KILLED)
-            snprintf(what, sizeof what, "crashes in its self-test: %s",
-                     process_signal_name(result.code, signal));
-        else if (result.end == PROCESS_TIMED_OUT)
-            snprintf(what, sizeof what, "does not end its self-test within %u s", seconds);
-        else if (result.end == PROCESS_EXITED && !result.is_own)
-            snprintf(what, sizeof what, "ends its self-test with exit code %d", result.code);
-        interrupted = result.end == PROCESS_INTERRUPTED ? result.code : 0;
-        if (*what) {
-            self_test->outcome = SELF_TEST_FAILED;
-            snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %s %s %s%s%.300s", selector,
-                     info->name, what, *result.last_line ? ": " : "", result.last_line);
-        } else if (!interrupted)
-            take_outcome(self_test, info, &result);
-    }
-    process_result_release(&result);
+    const enum healcl_status status = call_child(self, test_in_child, info, "runs its self-test",
+                                                 self->job.timeout, &child, &error);
+    if (status != HEALCL_OK) {
+        self_test->outcome = SELF_TEST_FAILED;
+        snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "%.600s", error.message);
+    } else if (!self->interrupted)
+        take_outcome(self_test, info, &child);
+    process_result_release(&child);
     healcl_error_clear(&error);
-    return interrupted;
 }
 
 /* The self-tests of all devices that can be used: what is cached; of those that have not run theirs
@@ -189,7 +180,9 @@ static int test_all(struct devices_command *self)
             self_test->outcome = SELF_TEST_PASSED;
         if (runs && !self->interrupted && self_test->outcome == SELF_TEST_NOT_RUN) {
             progress_say(&self->job.progress, "testing %s", info->name);
-            self->interrupted = test_in_child(info, self->job.timeout, self_test);
+            progress_pause(&self->job.progress);
+            test(self, info, self_test);
+            progress_resume(&self->job.progress);
         }
         failed += self_test->outcome == SELF_TEST_FAILED;
     }
@@ -225,33 +218,24 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     return end_error(&error, false);
 }
 
-static const struct device_info *measured; /* by the child */
-
 static int measure_in_child(int file)
 {
     struct device_rates rates;
-    const int code = measure(measured, &rates);
+    const int code = measure(subject, &rates);
     return write(file, &rates, sizeof rates) == sizeof rates ? code : EXIT_DEVICE;
 }
 
-/* Measures a device in a process of its own, for a slow one may take minutes. */
+/* A slow one may take minutes. */
 static int measure_within(struct devices_command *self, const struct device_info *info,
                           struct device_rates *rates)
 {
     struct process_result child;
-    char doing[sizeof info->name + 16];
-    measured = info;
-    snprintf(doing, sizeof doing, "%s is measured", info->name);
-    enum healcl_status status =
-        process_call(measure_in_child, self->measure_seconds, &child, &self->error);
-    if (status == HEALCL_OK && child.end == PROCESS_INTERRUPTED)
-        (void)raise(child.code);
-    if (status == HEALCL_OK && child.size == sizeof *rates)
+    const enum healcl_status status = call_child(self, measure_in_child, info, "is measured",
+                                                 self->measure_seconds, &child, &self->error);
+    self->is_of_driver |= !child.is_own;
+    if (child.size == sizeof *rates)
         memcpy(rates, child.text, sizeof *rates);
-    if (status == HEALCL_OK && !child.is_own) {
-        self->is_of_driver = true;
-        status = driver_error(&child, self->measure_seconds, doing, &self->error);
-    } else if (status == HEALCL_OK && *child.last_line)
+    if (status == HEALCL_OK && *child.last_line)
         print_notice("%.900s", last_words(&child));
     const int code = status == HEALCL_OK ? child.code : print_failure(NULL, &self->error, false);
     process_result_release(&child);
@@ -265,7 +249,7 @@ static void measure_all(struct devices_command *self, size_t only, int *code)
     self->rates = xcalloc(count, sizeof *self->rates);
     for (size_t i = 0; i < count; i++) {
         const struct device_info *info = &self->listing.devices[i];
-        if (device_unusable(info) || (only < count && i != only))
+        if (device_unusable(info) || (only < count && i != only) || self->interrupted)
             continue;
         progress_say(&self->job.progress, "measuring %s", info->name);
         progress_pause(&self->job.progress);
@@ -432,9 +416,6 @@ static const struct command_option options[] = {
     {"no-self-test", 0, OPTION_FLAG, NULL,
      "print what is known; run no self-test unless with --measure",
      KEPT_IN(struct devices_command, no_tests)},
-    {"self-test", 0, OPTION_FLAG, NULL,
-     "only open one device, which runs its self-test; prints nothing",
-     KEPT_IN(struct devices_command, only_tests), .decides_device = true},
     {JSON_OPTION},
     {TIMEOUT_OPTION("seconds that drivers may take to list their devices, and each device for its "
                     "self-test, 30 by default, and to be measured, 60 by default")},
@@ -444,8 +425,6 @@ static const struct command_option options[] = {
 static int run(const struct command *command, void *context)
 {
     struct devices_command *self = context;
-    if (self->only_tests)
-        return test_device(self->job.selector);
     self->measure_seconds = self->job.timeout ? self->job.timeout : MEASURE_SECONDS;
     if (self->job.timeout == 0)
         self->job.timeout = DRIVER_SECONDS;

@@ -52,18 +52,41 @@ static int print_version(void)
     return finish_output(EXIT_VERIFIED);
 }
 
+/* Whether so many letters are added, left out, changed or swapped between two words, at most. */
+static bool is_near(const char *a, const char *b, int edits)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return !*a ? (int)strlen(b) <= edits
+               : edits > 0 &&
+                     (is_near(a + 1, b, edits - 1) ||
+                      (*b && (is_near(a, b + 1, edits - 1) || is_near(a + 1, b + 1, edits - 1) ||
+                              (a[0] == b[1] && a[1] == b[0] && is_near(a + 2, b + 2, edits - 1)))));
+}
+
+/* The command that is a letter or two from a misspelt one, or begins so; or NULL. */
+static const char *nearest_command(const char *misspelt)
+{
+    const size_t length = strlen(misspelt);
+    for (int edits = 0; edits <= 2; edits++) /* 0: a beginning */
+        for (size_t i = 0; i < this_program->command_count && length > 1; i++) {
+            const char *name = this_program->commands[i]->name;
+            if (edits == 0 ? strncmp(misspelt, name, length) == 0
+                           : edits * 2 < (int)length && is_near(misspelt, name, edits))
+                return name;
+        }
+    return NULL;
+}
+
 /* NULL where there is none, which is reported. */
 static const struct command *find_command(const char *name)
 {
-    struct words names = {.count = 0};
     for (size_t i = 0; i < this_program->command_count; i++)
         if (strcmp(this_program->commands[i]->name, name) == 0)
             return this_program->commands[i];
-    for (size_t i = 0; i < this_program->command_count; i++)
-        words_add(&names, this_program->commands[i]->name);
-    char *hint = words_hint(&names, name, "");
-    (void)usage_error(NULL, "no %s '%s'%s", *name == '-' ? "option" : "command", name, hint);
-    free(hint);
+    const char *near = nearest_command(name);
+    (void)usage_error(NULL, "no %s '%s'%s%s%s", *name == '-' ? "option" : "command", name,
+                      near ? ", did you mean '" : "", near ? near : "", near ? "'" : "");
     return NULL;
 }
 

@@ -114,9 +114,8 @@ static enum healcl_status list(struct tune_command *self, struct healcl_error *e
             error, HEALCL_USAGE,
             "no example calls '%s': tune measures with the transcripts in the manifest's examples/",
             self->name);
-    FAIL(error, HEALCL_USAGE, "no kernels%s%s%s%s have anything to choose from on this device",
-         self->job.limits.operations ? " of manifests" : "", self->name ? " for '" : "",
-         self->name ? self->name : "", self->name ? "'" : "");
+    FAIL(error, HEALCL_USAGE, "no kernels%s for '%s' have anything to choose from on this device",
+         self->job.limits.operations ? " of manifests" : "", self->name);
 }
 
 /* Adds what was chosen to what is kept by now: other processes may have tuned other subjects since
@@ -155,13 +154,10 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
 static enum healcl_status check_cache(struct healcl_error *error)
 {
     char *directory = cache_directory();
-    const int lock = directory ? cache_lock() : -1;
-    const bool can = !directory || lock >= 0;
+    const bool can = !directory || cache_can_write(directory);
     if (!can)
         (void)ERROR(error, HEALCL_USAGE, "cannot keep a choice in " PATH_FORMAT ": %s", directory,
                     strerror(errno));
-    if (lock >= 0)
-        close(lock);
     free(directory);
     return can ? HEALCL_OK : HEALCL_USAGE;
 }

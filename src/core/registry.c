@@ -30,10 +30,8 @@ static struct shared {
         atomic_bool taken;
         char path[TEMPORARY_PATH_SIZE];
     } temporaries[TEMPORARY_MAX];
-    struct waiting {
-        atomic_uint_least64_t since; /* 0: in none */
-        const char *call;
-    } waiting[WAITING_MAX]; /* of threads */
+    atomic_uint_least64_t since; /* the call began; 0: there is none */
+    const char *call;
     char driver[WAITING_SIZE / 2];
 } own, *shared = &own;
 
@@ -103,25 +101,15 @@ bool registry_share(void)
 
 /* ---------------------------------------------------------------- calls */
 
-static struct waiting *waiting_of_thread(void)
-{
-    static atomic_uint threads;
-    static _Thread_local unsigned number;
-    if (number == 0)
-        number = 1 + atomic_fetch_add(&threads, 1);
-    return &shared->waiting[number % WAITING_MAX];
-}
-
 void waiting_begin(const char *call)
 {
-    struct waiting *waiting = waiting_of_thread();
-    waiting->call = call;
-    waiting->since = monotonic_nanoseconds();
+    shared->call = call;
+    shared->since = monotonic_nanoseconds();
 }
 
 void waiting_end(void)
 {
-    waiting_of_thread()->since = 0;
+    shared->since = 0;
 }
 
 void waiting_driver(const char *name)
@@ -131,16 +119,10 @@ void waiting_driver(const char *name)
 
 bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE])
 {
-    const uint64_t now = monotonic_nanoseconds();
-    for (size_t i = 0; i < WAITING_MAX; i++) {
-        const uint64_t since = shared->waiting[i].since;
-        if (since == 0 || now < since + nanoseconds)
-            continue;
-        snprintf(text, WAITING_SIZE, *shared->driver ? "%s of '%s'" : "%s, which loads drivers,",
-                 shared->waiting[i].call, shared->driver);
-        return true;
-    }
-    return false;
+    const uint64_t since = shared->since;
+    snprintf(text, WAITING_SIZE, *shared->driver ? "%s of '%s'" : "%s, which loads drivers,",
+             shared->call, shared->driver);
+    return since > 0 && monotonic_nanoseconds() >= since + nanoseconds;
 }
 
 /* ---------------------------------------------------------------- mapped files */

@@ -30,15 +30,16 @@ bool registry_share(void);
 
 /* ---- calls that may never return ---- */
 
-/* A thread enters and leaves a call, whose name lives as long as the program. */
+/* Around a call, whose name lives as long as the program. Of several threads the last to begin
+ * counts. */
 void waiting_begin(const char *call);
 void waiting_end(void);
 
 /* Names the driver of the calls that follow. */
 void waiting_driver(const char *name);
 
-/* Writes "clBuildProgram of 'PoCL'" about a call that has not returned for so long, in this process
- * or one that shares its tables; false where there is none. */
+/* Writes "clBuildProgram of 'PoCL'" about the call. Returns whether it has not returned for so
+ * long, in this process or one that shares its tables. */
 enum { WAITING_SIZE = 160 };
 bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE]);
 

@@ -94,10 +94,6 @@ static struct opencl library;
       (cl_program a, cl_uint b, const cl_device_id *c, const char *d,                          \
        void(CL_CALLBACK * e)(cl_program, void *), void *f),                                    \
       (a, b, c, d, e, f))                                                                      \
-    X(cl_int, clEnqueueNDRangeKernel,                                                          \
-      (cl_command_queue a, cl_kernel b, cl_uint c, const size_t *d, const size_t *e,           \
-       const size_t *f, cl_uint g, const cl_event *h, cl_event *i),                            \
-      (a, b, c, d, e, f, g, h, i))                                                             \
     X(cl_int, clFinish, (cl_command_queue a), (a))                                             \
     X(cl_int, clWaitForEvents, (cl_uint a, const cl_event *b), (a, b))
 

@@ -110,7 +110,7 @@ def refuse(launcher, words, *arguments, code=2):
 
 def check_usage(launcher):
     refuse(launcher, "--input is missing", "--results", "out", "model.json")
-    refuse(launcher, "no option '--nothing'", "--nothing")
+    refuse(launcher, "unrecognized option '--nothing'", "--nothing")
     refuse(launcher, "No such file", "-i", "x=nothing", "--results", "out", "model.json")
     refuse(launcher, "--results writes over the input 'in'", "-i", "x=in", "--results", "in",
            "model.json")
