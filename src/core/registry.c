@@ -120,9 +120,11 @@ void waiting_driver(const char *name)
 bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE])
 {
     const uint64_t since = shared->since;
+    if (since == 0 || monotonic_nanoseconds() < since + nanoseconds)
+        return false;
     snprintf(text, WAITING_SIZE, *shared->driver ? "%s of '%s'" : "%s, which loads drivers,",
              shared->call, shared->driver);
-    return since > 0 && monotonic_nanoseconds() >= since + nanoseconds;
+    return true;
 }
 
 /* ---------------------------------------------------------------- mapped files */
