@@ -17,6 +17,7 @@ struct pack_command {
     const char *output;
     char *path, *raw_path; /* of the files below */
     struct source source;
+    struct arena *arena; /* of payloads */
     struct new_file text, raw;
     size_t copied; /* bytes of the source that are in text, or have been replaced */
     uint64_t payloads, offset;
@@ -103,7 +104,7 @@ static enum healcl_status write_entries(struct pack_command *self, struct healcl
 {
     struct entry_reader *reader;
     const struct entry *entry;
-    TRY(entry_reader_open(&self->source, &reader, error));
+    TRY(entry_reader_open(&self->source, self->arena, &reader, error));
     enum healcl_status status;
     do {
         status = entry_reader_next(reader, &entry, error);
@@ -120,6 +121,8 @@ static enum healcl_status write_entries(struct pack_command *self, struct healcl
 static enum healcl_status pack(void *context, struct healcl_error *error)
 {
     struct pack_command *self = context;
+    self->arena = arena_create();
+    NEED_MEMORY(self->arena, error);
     name_files(self);
     if (strcmp(self->job.file, self->raw_path) == 0)
         FAIL(error, HEALCL_USAGE, PATH_FORMAT " would be written over", self->raw_path);
@@ -154,6 +157,7 @@ static void release(void *context)
     struct pack_command *self = context;
     new_file_discard(&self->text);
     new_file_discard(&self->raw);
+    arena_free(self->arena);
     source_close(&self->source);
     free(self->path);
     free(self->raw_path);

@@ -15,8 +15,9 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     enum dtype dtype = payload->dtype;
     if (out->kind == ARGUMENT_DEVICE_TENSOR && out->tensor.has_dtype)
         dtype = out->tensor.dtype;
-    struct payload *copy = payload_copy(payload, call->planner->plan->arena);
+    struct payload *copy = arena_alloc(call->planner->plan->arena, sizeof *copy);
     NEED_MEMORY(copy, error);
+    *copy = *payload;
     TRY_ARGUMENT("tensor", planner_new_tensor(call, dtype, payload->layout.rank,
                                               payload->layout.shape, &call->result, error));
     if (storage_bytes(call->result->storage) == 0)
@@ -40,8 +41,10 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
     NEED_MEMORY(step.tensor_name, error);
     const struct argument *out = &call->entry->out;
     if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present && out->host.payload.data) {
-        step.payload = payload_copy(&out->host.payload, plan->arena);
-        NEED_MEMORY(step.payload, error);
+        struct payload *copy = arena_alloc(plan->arena, sizeof *copy);
+        NEED_MEMORY(copy, error);
+        *copy = out->host.payload;
+        step.payload = copy;
     }
     return planner_add_step(call->planner, &step, error);
 }

@@ -482,7 +482,7 @@ static enum healcl_status plan_source(struct planner *planner, const struct sour
     NEED_MEMORY(planner->plan->arena, error);
     TRY(planner_add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
     struct entry_reader *reader;
-    TRY(entry_reader_open(source, &reader, error));
+    TRY(entry_reader_open(source, planner->plan->arena, &reader, error));
     enum healcl_status status = plan_entries(planner, reader, error);
     entry_reader_close(reader);
     return status;

@@ -253,8 +253,9 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
         return refuse(step, "its rank cannot grow by an axis of requests", error);
     if (step->payload) {
         struct payload *payload =
-            payload_copy(step->payload, widening->rewrite->planner.plan->arena);
+            arena_alloc(widening->rewrite->planner.plan->arena, sizeof *payload);
         NEED_MEMORY(payload, error);
+        *payload = *step->payload;
         payload->copies = copies;
         if (copies == 0)
             *payload = (struct payload){.dtype = payload->dtype,

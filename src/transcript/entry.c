@@ -13,7 +13,7 @@
 struct entry_reader {
     struct scanner scanner;
     cJSON *tree;           /* of the current entry, which points into it */
-    struct arena *arena;   /* its payloads' */
+    struct arena *arena;   /* of the caller */
     const char *operation; /* the name of the operation being read, NULL before it is known */
     struct entry entry;
     char text[SCAN_TEXT_MAX + 1]; /* the scanner's */
@@ -424,28 +424,22 @@ static enum healcl_status read_entry(struct entry_reader *reader, struct healcl_
     REFUSE(error, "an entry is a list or an object, not %s", value_kind(reader->tree));
 }
 
-enum healcl_status entry_reader_open(const struct source *source, struct entry_reader **reader,
-                                     struct healcl_error *error)
+enum healcl_status entry_reader_open(const struct source *source, struct arena *arena,
+                                     struct entry_reader **reader, struct healcl_error *error)
 {
     *reader = malloc(sizeof **reader); /* large: it is not cleared */
     NEED_MEMORY(*reader, error);
     (*reader)->tree = NULL;
-    (*reader)->arena = arena_create();
+    (*reader)->arena = arena;
     (*reader)->entry.makes_out = false;
     (*reader)->scanner = (struct scanner){.source = source, .text = (*reader)->text};
-    if (!(*reader)->arena) {
-        entry_reader_close(*reader);
-        NO_MEMORY(error);
-    }
     return HEALCL_OK;
 }
 
 void entry_reader_close(struct entry_reader *reader)
 {
-    if (reader) {
+    if (reader)
         cJSON_Delete(reader->tree);
-        arena_free(reader->arena);
-    }
     free(reader);
 }
 
@@ -454,7 +448,6 @@ static enum healcl_status advance(struct entry_reader *reader, struct healcl_err
 {
     cJSON_Delete(reader->tree);
     reader->tree = NULL;
-    arena_clear(reader->arena);
     reader->operation = NULL;
     TRY(scanner_next(&reader->scanner, error));
     return reader->scanner.in_entry ? read_entry(reader, error) : HEALCL_OK;

@@ -76,9 +76,9 @@ struct entry {
  * beside its base64, and nest 64 deep. */
 struct entry_reader;
 
-/* source must outlive the reader, and the payloads of its entries. */
-enum healcl_status entry_reader_open(const struct source *source, struct entry_reader **reader,
-                                     struct healcl_error *error);
+/* source and arena must outlive the reader, and the payloads of its entries. */
+enum healcl_status entry_reader_open(const struct source *source, struct arena *arena,
+                                     struct entry_reader **reader, struct healcl_error *error);
 void entry_reader_close(struct entry_reader *reader);
 
 /*

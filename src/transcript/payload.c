@@ -208,20 +208,6 @@ enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
     return parse(payload, decoded, error);
 }
 
-struct payload *payload_copy(const struct payload *payload, struct arena *arena)
-{
-    struct payload *copy = arena_alloc(arena, sizeof *copy);
-    const size_t bytes =
-        payload->blocks ? (payload->length / BASE64_BLOCK + 1) * sizeof *payload->blocks : 0;
-    size_t *blocks = bytes > 0 ? arena_alloc(arena, bytes) : NULL;
-    if (!copy || (bytes > 0 && !blocks))
-        return NULL;
-    *copy = *payload;
-    if (blocks)
-        copy->blocks = memcpy(blocks, payload->blocks, bytes);
-    return copy;
-}
-
 enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,
                                      struct healcl_error *error)
 {

@@ -48,9 +48,6 @@ enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
                                  struct arena *arena, struct payload *payload,
                                  struct healcl_error *error);
 
-/* A copy, with all that it owns; NULL when out of memory. */
-struct payload *payload_copy(const struct payload *payload, struct arena *arena);
-
 /* Does the same with the bytes of a .npy file. */
 enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,
                                      struct healcl_error *error);

@@ -64,7 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct healcl_error error = {.detail = NULL};
     struct entry_reader *reader;
     const struct entry *entry = NULL;
-    EXPECT(entry_reader_open(&source, &reader, &error) == HEALCL_OK);
+    struct arena *arena = arena_create();
+    EXPECT(arena);
+    EXPECT(entry_reader_open(&source, arena, &reader, &error) == HEALCL_OK);
     for (size_t index = 0;; index++) {
         enum healcl_status status = entry_reader_next(reader, &entry, &error);
         if (status != HEALCL_OK)
@@ -74,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_entry(entry, index);
     }
     entry_reader_close(reader);
+    arena_free(arena);
     healcl_error_clear(&error);
     return 0;
 }

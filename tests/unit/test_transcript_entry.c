@@ -7,6 +7,7 @@ struct opened {
     char *text;
     struct source source;
     struct entry_reader *reader;
+    struct arena *arena;
     struct healcl_error error;
 };
 
@@ -14,12 +15,16 @@ static void open_text(struct opened *opened, const char *text)
 {
     *opened = (struct opened){.text = exact_copy(text, strlen(text))};
     opened->source = (struct source){.text = opened->text, .length = strlen(text)};
-    expect_ok(entry_reader_open(&opened->source, &opened->reader, &opened->error), &opened->error);
+    opened->arena = arena_create();
+    assert_non_null(opened->arena);
+    expect_ok(entry_reader_open(&opened->source, opened->arena, &opened->reader, &opened->error),
+              &opened->error);
 }
 
 static void close_text(struct opened *opened)
 {
     entry_reader_close(opened->reader);
+    arena_free(opened->arena);
     free(opened->text);
 }
 
