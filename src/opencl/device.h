@@ -51,9 +51,10 @@ struct device_info {
      * the first of these answers: "multiply_twiddle(0x1, 0x2, 0x3) is 0x1, not 0x2". */
     uint32_t failed_families;
     char family_failure[160];
-    bool lacks_maps;       /* the host cannot map memory, as the self-test has found */
-    bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
-                              measured */
+    bool lacks_maps;         /* the host cannot map memory, as the self-test has found */
+    bool binaries_are_cheap; /* beside builds, as the self-test has measured on a CPU */
+    bool launches_overlap;   /* at no cost to those that depend on each other, as the self-test has
+                                measured */
 };
 
 /* "cpu", "gpu", "accelerator" or "other" */

@@ -319,6 +319,10 @@ bool binary_load(struct healcl_device *device, struct program *program, const ch
 enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error);
 
+/* Whether getting a program's binary takes little of the time of its build. Some drivers compile
+ * all kernels once more for it. */
+bool binaries_are_cheap(const struct healcl_device *device);
+
 /* Gets a program from the device's package. Errors: HEALCL_DEVICE where it is not there. */
 enum healcl_status binary_load_packaged(struct healcl_device *device, struct program *program,
                                         struct healcl_error *error);

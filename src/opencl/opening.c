@@ -86,6 +86,14 @@ static enum healcl_status choose(const struct opencl *cl,
     return status;
 }
 
+static void decide_binaries(struct healcl_device *device)
+{
+    const char *keep = getenv("HEALCL_KEEP_BINARIES");
+    device->programs->keeps_binaries =
+        !device->programs->package && ((keep && *keep) || device->info.binaries_are_cheap ||
+                                       !(device->info.type & CL_DEVICE_TYPE_CPU));
+}
+
 static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
@@ -100,9 +108,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     TRY(device_create(device, error));
     programs->cache_directory = cache_directory();
     programs->forced_unsupported = getenv("HEALCL_LACKS");
-    const char *keep = getenv("HEALCL_KEEP_BINARIES");
-    programs->keeps_binaries =
-        !package && ((keep && *keep) || !(device->info.type & CL_DEVICE_TYPE_CPU));
+    decide_binaries(device);
     return HEALCL_OK;
 }
 
@@ -257,6 +263,7 @@ static enum healcl_status open_and_test(const struct opencl *cl,
                    (*device)->programs->package ? "" : ", as it has not been before");
         device_build_ahead(*device, &opening->lister, opening->trace);
         status = self_test_run_and_cache(*device, opening->trace, error);
+        decide_binaries(*device);
         if ((*device)->info.failed_families)
             device_build_abandon(*device); /* other kernels run */
     }

@@ -20,7 +20,7 @@ struct device_programs {
     uint64_t built;                 /* programs, from their source */
     uint64_t loaded;                /* from binaries that were cached */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
-    bool keeps_binaries; /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
+    bool keeps_binaries;            /* of programs that it builds: opening.c */
     const char *forced_unsupported; /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
     bool distrusted;                /* the device failed its self-test: no binary is cached */

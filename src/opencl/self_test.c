@@ -482,7 +482,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 8"
+#define SELF_TEST_ABI "healcl self-test 9"
 
 extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
 
@@ -533,16 +533,17 @@ enum self_test_outcome self_test_read_cached(const struct device_info *info,
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
-    int overlap, lacks_maps;
+    int overlap, lacks_maps, binaries;
     uint64_t loop_limit;
     uint32_t families;
-    if (!read_cached(info, line) || sscanf(line, PASSED " %d %" SCNu64 " %d %" SCNu32, &overlap,
-                                           &loop_limit, &lacks_maps, &families) != 4)
+    if (!read_cached(info, line) || sscanf(line, PASSED " %d %" SCNu64 " %d %d %" SCNu32, &overlap,
+                                           &loop_limit, &lacks_maps, &binaries, &families) != 5)
         return;
     const char *why = strchr(line, ':');
     info->launches_overlap = overlap != 0;
     info->loop_limit = loop_limit;
     info->lacks_maps = lacks_maps != 0;
+    info->binaries_are_cheap = binaries != 0;
     info->failed_families = families & (((uint32_t)1 << FAMILY_COUNT) - 1);
     snprintf(info->family_failure, sizeof info->family_failure, "%s", why ? why + 1 : "");
 }
@@ -556,8 +557,9 @@ static void keep(const struct healcl_device *device, enum healcl_status status,
     if (device->programs->package || (status != HEALCL_OK && status != HEALCL_DEVICE))
         return;
     if (status == HEALCL_OK)
-        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %d %" PRIu32 ":%s",
-                 info->launches_overlap, info->loop_limit, info->lacks_maps, info->failed_families,
+        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %d %d %" PRIu32 ":%s",
+                 info->launches_overlap, info->loop_limit, info->lacks_maps,
+                 info->binaries_are_cheap, info->failed_families,
                  info->failed_families ? info->family_failure : "");
     else
         snprintf(line, sizeof line, FAILED "%s", failure->message);
@@ -573,6 +575,8 @@ enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct 
     size_t span = trace_begin(trace, "start-up", "self-test");
     device->programs->opening_trace = trace;
     enum healcl_status status = self_test_run(device, &failure);
+    device->info.binaries_are_cheap =
+        status == HEALCL_OK && device->info.type & CL_DEVICE_TYPE_CPU && binaries_are_cheap(device);
     keep(device, status, &failure);
     /* Later reports of a device's memory are not about this. */
     device->bytes_peak = device->used_peak = 0;

@@ -287,6 +287,38 @@ static void keeps_binaries(void **state)
     assert_int_equal(each_file(NULL), 1);
 }
 
+static struct timespec delay; /* of a binary */
+
+static cl_int CL_API_CALL give_binary(cl_program program, cl_program_info what, size_t size,
+                                      void *value, size_t *needed)
+{
+    (void)program, (void)size, (void)needed;
+    if (what == CL_PROGRAM_BINARY_SIZES)
+        *(size_t *)value = 1;
+    else
+        **(unsigned char **)value = 0;
+    return nanosleep(&delay, NULL);
+}
+
+/* The self-test finds out whether a CPU's driver has binaries at hand, or makes them when asked. */
+static void keeps_cheap_binaries(void **state)
+{
+    (void)state;
+    for (delay.tv_sec = 0; delay.tv_sec < 2; delay.tv_sec++)
+        for (int opening = 0; opening < 2; opening++) { /* the second one finds it in the cache */
+            struct opencl cl = helper_opencl;
+            struct healcl_device *device = NULL;
+            cl.clGetProgramInfo = give_binary;
+            OK(device_open_tested(&cl, NULL, &device, &error));
+            assert_int_equal(device->programs->self_test_nanoseconds > 0, opening == 0);
+            assert_int_equal(device->programs->keeps_binaries,
+                             delay.tv_sec == 0 || !(device->info.type & CL_DEVICE_TYPE_CPU));
+            healcl_device_close(device);
+            if (opening > 0)
+                each_file(remove_file);
+        }
+}
+
 /* A binary built without optimization is not used by runs with it. */
 static void keeps_binaries_apart_by_options_of_the_driver(void **state)
 {
@@ -484,6 +516,7 @@ int main(void)
         DEVICE_TEST(misses_what_there_is_not),
         DEVICE_TEST(builds_side_by_side),
         CACHE_TEST(keeps_binaries),
+        CACHE_TEST(keeps_cheap_binaries),
         CACHE_TEST(keeps_binaries_apart_by_options_of_the_driver),
         CACHE_TEST(ignores_damaged_binaries),
         CACHE_TEST(ignores_swapped_binaries),
