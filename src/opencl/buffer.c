@@ -216,6 +216,18 @@ static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *
     return memory;
 }
 
+/* The host does a step that needs more, as for a table. */
+static enum healcl_status check_allocation(struct healcl_device *device, uint64_t bytes,
+                                           struct healcl_error *error)
+{
+    const uint64_t most = device->info.max_allocation_bytes;
+    if (bytes <= most)
+        return HEALCL_OK;
+    (void)device_note_unsupported(device, HEALCL_REFUSED);
+    REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s has in one allocation",
+               (unsigned long long)bytes, (unsigned long long)most, device->info.name);
+}
+
 /* data: what is in it, bytes of them, or NULL. */
 static enum healcl_status create_memory(struct healcl_device *device, uint64_t bytes, void *data,
                                         cl_mem *memory, struct healcl_error *error)
@@ -344,11 +356,8 @@ bool device_recovers(struct healcl_device *device, cl_int code)
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
                                          struct buffer *buffer, struct healcl_error *error)
 {
-    const uint64_t most = device->info.max_allocation_bytes;
     memset(buffer, 0, sizeof *buffer);
-    if (bytes > most)
-        REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s has in one allocation",
-                   (unsigned long long)bytes, (unsigned long long)most, device->info.name);
+    TRY(check_allocation(device, bytes, error));
     struct buffer acquired = {.allocated = device_round_bytes(device, bytes)};
     bool taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
     if (!taken && fresh && device->pool_count > 0 &&
@@ -416,6 +425,7 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
 {
     struct buffer made = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)}, pooled;
     memset(buffer, 0, sizeof *buffer);
+    TRY(check_allocation(device, bytes, error));
     /* It takes the place of one in the pool, which stays as large as it is. */
     if (take_pooled(device, made.allocated, false, false, &pooled))
         release_memory(device, pooled.memory, pooled.allocated);

@@ -81,52 +81,62 @@ static bool is_whole(const struct step *step, const struct slices *slices, int i
     return true;
 }
 
+/* Stands for more bytes than any device has. */
+#define TOO_MANY_BYTES (UINT64_C(1) << 62)
+
+/* Adds the bytes of one buffer, of which an allocation has at most so many. */
+static uint64_t add_bytes(uint64_t sum, uint64_t bytes, uint64_t allocation)
+{
+    return sum >= TOO_MANY_BYTES || bytes > allocation || sum + bytes > TOO_MANY_BYTES
+               ? TOO_MANY_BYTES
+               : sum + bytes;
+}
+
 /* Bytes of the storages that are needed as a whole; with a memory, of those that are not there. */
 static uint64_t whole_bytes(const struct memory *memory, const struct step *step,
-                            const struct slices *slices)
+                            const struct slices *slices, uint64_t allocation)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);
         if (is_whole(step, slices, i) && !(memory && memory->states[storage->id].resident))
-            bytes += storage_bytes(storage);
+            bytes = add_bytes(bytes, storage_bytes(storage), allocation);
     }
     return bytes;
 }
 
-/* Bytes of a slice of what is cut. Counts beyond 2^62 stand for that. */
-static uint64_t slice_bytes(const struct step *step, const struct slices *slices, int64_t size)
+/* Bytes of a slice of what is cut. */
+static uint64_t slice_bytes(const struct step *step, const struct slices *slices, int64_t size,
+                            uint64_t allocation)
 {
-    enum { LOG2_MOST = 62 };
     uint64_t bytes = 0;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (slices->axis[i] < 0)
-            continue;
-        bytes += span_bytes(step, slices, i, size);
-        bytes = bytes >> LOG2_MOST ? UINT64_C(1) << LOG2_MOST : bytes;
-    }
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (slices->axis[i] >= 0)
+            bytes = add_bytes(bytes, span_bytes(step, slices, i, size), allocation);
     return bytes;
 }
 
 /* Takes a way to cut a step where it needs less memory than the best one so far. */
 static void try_cut(const struct step *step, const struct step_axes *axes, char letter,
-                    uint64_t *least, struct slices *best)
+                    uint64_t allocation, uint64_t *least, struct slices *best)
 {
     struct slices slices;
     if (!step_cut(step, axes, letter, &slices))
         return;
-    uint64_t bytes = whole_bytes(NULL, step, &slices) + slice_bytes(step, &slices, 1);
+    uint64_t bytes =
+        whole_bytes(NULL, step, &slices, allocation) + slice_bytes(step, &slices, 1, allocation);
     if (bytes >= *least)
         return;
     *least = bytes;
     *best = slices;
 }
 
-/* The way to cut a step that takes the least memory, slices being of 1. Returns its bytes. */
-static uint64_t best_cut(const struct step *step, struct slices *best)
+/* The way to cut a step that takes the least memory, slices being of 1. Returns its bytes, from
+ * TOO_MANY_BYTES on where an allocation does not hold one of its operands in any way. */
+static uint64_t best_cut(const struct step *step, uint64_t allocation, struct slices *best)
 {
     static const struct slices whole = {.axis = {-1, -1, -1, -1, -1, -1, -1, -1, -1}, .size = 0};
-    uint64_t least = whole_bytes(NULL, step, &whole);
+    uint64_t least = whole_bytes(NULL, step, &whole, allocation);
     *best = whole;
     struct step_axes axes;
     if (!step->out)
@@ -135,23 +145,24 @@ static uint64_t best_cut(const struct step *step, struct slices *best)
     for (int i = 0; i < STEP_OPERANDS; i++) { /* each letter of any operand, out's included */
         const char *names = axes.names[i == 0 ? STEP_OUT : i - 1];
         for (const char *letter = names; *letter; letter++)
-            try_cut(step, &axes, *letter, &least, best);
+            try_cut(step, &axes, *letter, allocation, &least, best);
     }
     return least;
 }
 
 /* A part of the limit, so that slices need little other memory to be moved, but no more slices than
  * that takes. */
-static void size_slices(const struct step *step, struct slices *slices, uint64_t limit)
+static void size_slices(const struct step *step, struct slices *slices, uint64_t limit,
+                        uint64_t allocation)
 {
     enum { SPARE_SHIFT = 3, BYTES_MIN = 1 << 20 };
-    uint64_t whole = whole_bytes(NULL, step, slices), share = limit >> SPARE_SHIFT;
+    uint64_t whole = whole_bytes(NULL, step, slices, allocation), share = limit >> SPARE_SHIFT;
     uint64_t room = whole + (share > BYTES_MIN ? share : BYTES_MIN);
     room = room < limit - share ? room : limit - share;
     int64_t low = 1, high = slices->size; /* a slice of high + 1 is too large */
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
-        if (whole + slice_bytes(step, slices, middle) <= room)
+        if (whole + slice_bytes(step, slices, middle, allocation) <= room)
             low = middle;
         else
             high = middle - 1;
@@ -166,20 +177,31 @@ bool slice_is_read(const struct step *step, const struct slices *slices, int i, 
            layout_span(&slice) > layout_elements(&slice);
 }
 
-uint64_t memory_least(const struct plan *plan, const struct step **step)
+/* Whether the host does a step that no cut makes fit an allocation. */
+static bool is_of_host(const struct step *step, uint64_t bytes)
+{
+    return bytes >= TOO_MANY_BYTES && step->kind != STEP_VENDOR;
+}
+
+static uint64_t least_bytes(const struct plan *plan, uint64_t allocation, const struct step **step)
 {
     uint64_t least = 0;
     *step = NULL;
     for (size_t i = 0; i < plan->step_count; i++) {
         struct slices slices;
         const bool computes = plan->steps[i].kind > STEP_RELEASE;
-        uint64_t bytes = computes ? best_cut(&plan->steps[i], &slices) : 0;
-        if (bytes <= least)
+        uint64_t bytes = computes ? best_cut(&plan->steps[i], allocation, &slices) : 0;
+        if (bytes <= least || is_of_host(&plan->steps[i], bytes))
             continue;
         least = bytes;
         *step = &plan->steps[i];
     }
     return least;
+}
+
+uint64_t memory_least(const struct plan *plan, const struct step **step)
+{
+    return least_bytes(plan, UINT64_MAX, step);
 }
 
 /* ---------------------------------------------------------------- uses */
@@ -225,9 +247,15 @@ enum healcl_status memory_init(struct memory *memory, const struct plan *plan, u
     const struct step *largest;
     *memory =
         (struct memory){.plan = plan, .mover = mover, .limit = limit > 0 ? limit : UINT64_MAX};
-    uint64_t least = memory_least(plan, &largest);
+    memory->allocation = mover && mover->allocation > 0 ? mover->allocation : UINT64_MAX;
+    uint64_t least = least_bytes(plan, memory->allocation, &largest);
     if (least > memory->limit) {
         const struct origin *origin = step_origin(largest, NO_INPUT);
+        if (least >= TOO_MANY_BYTES)
+            REFUSE_FOR(error, LIMIT,
+                       "entry %zu (%s): a tensor takes more than the %" PRIu64
+                       " bytes of an allocation",
+                       origin->entry, origin->name, memory->allocation);
         REFUSE_FOR(error, LIMIT,
                    "entry %zu (%s): needs at least %" PRIu64
                    " bytes of device memory, above the limit of %" PRIu64,
@@ -400,7 +428,8 @@ static enum healcl_status begin_upload(struct memory *memory, const struct step 
     struct memory_state *state = &memory->states[storage->id];
     state->source = MEMORY_UPLOAD;
     state->upload = step;
-    if (memory->resident > memory->room || storage_bytes(storage) > memory->room - memory->resident)
+    if (memory->resident > memory->room || storage_bytes(storage) > memory->allocation ||
+        storage_bytes(storage) > memory->room - memory->resident)
         return move(memory, MEMORY_MOVE_CHECK, storage, error);
     return bring(memory, storage, true, error);
 }
@@ -460,13 +489,29 @@ static void count_slices(struct memory *memory, const struct step *step,
         }
 }
 
+/* The host has all that a step works on, and the device nothing of it. */
+static enum healcl_status begin_on_host(struct memory *memory, const struct step *step,
+                                        struct slices *slices, struct healcl_error *error)
+{
+    slices->on_host = true;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct storage *storage = operand_storage(step, i);
+        if (storage)
+            TRY(hold(memory, storage, error));
+        if (storage)
+            TRY(drop(memory, storage, error));
+    }
+    return HEALCL_OK;
+}
+
 static enum healcl_status begin_slices(struct memory *memory, const struct step *step,
                                        struct slices *slices, uint64_t *cut_bytes,
                                        struct healcl_error *error)
 {
-    (void)best_cut(step, slices);
-    size_slices(step, slices, memory->limit);
-    *cut_bytes = slice_bytes(step, slices, slices->most);
+    if (is_of_host(step, best_cut(step, memory->allocation, slices)))
+        return begin_on_host(memory, step, slices, error);
+    size_slices(step, slices, memory->limit, memory->allocation);
+    *cut_bytes = slice_bytes(step, slices, slices->most, memory->allocation);
     for (int i = 0; i < STEP_OPERANDS; i++)
         if (slices->axis[i] >= 0)
             TRY(begin_cut(memory, step, i, error));
@@ -478,9 +523,11 @@ static enum healcl_status begin_work(struct memory *memory, const struct step *s
                                      struct slices *slices, struct healcl_error *error)
 {
     uint64_t cut_bytes = 0;
-    if (whole_bytes(NULL, step, slices) > memory->limit)
+    if (whole_bytes(NULL, step, slices, memory->allocation) > memory->limit)
         TRY(begin_slices(memory, step, slices, &cut_bytes, error));
-    const uint64_t needed = whole_bytes(memory, step, slices) + cut_bytes;
+    if (slices->on_host)
+        return HEALCL_OK;
+    const uint64_t needed = whole_bytes(memory, step, slices, memory->allocation) + cut_bytes;
     const uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
     if (needed > left)
         TRY(memory_make_room(memory, needed - left, error));
@@ -540,7 +587,7 @@ enum healcl_status memory_end_step(struct memory *memory, const struct slices *s
     const struct step *step = &memory->plan->steps[memory->step];
     if (step->kind == STEP_UPLOAD || step->kind == STEP_RELEASE)
         return HEALCL_OK;
-    if (step->out && slices->axis[STEP_OUT] < 0) {
+    if (step->out && slices->axis[STEP_OUT] < 0 && !slices->on_host) {
         struct memory_state *state = &memory->states[step->out->storage->id];
         if (state->source == MEMORY_HOST)
             TRY(move(memory, MEMORY_MOVE_FORGET, step->out->storage, error));

@@ -3,6 +3,7 @@
  * they all take: storages whose next use is the farthest make room for others (Belady's rule), with
  * their contents kept by the host. What was uploaded and not written since is only dropped: it is
  * uploaded again. A step whose own operands are too large is done in slices along one of its axes.
+ * Where an operand is larger than an allocation and cannot be cut, the host does the step.
  *
  * All of it follows from the plan. An executor does the moves; without one they are only counted,
  * which tells before a run what it will take.
@@ -17,6 +18,7 @@ struct slices {
     int8_t axis[STEP_OPERANDS]; /* -1: the operand is the same for all slices */
     int64_t size;               /* of the axis */
     int64_t most;               /* of it in one slice; 0: the step is done as a whole */
+    bool on_host; /* the host does it, with what it has: an operand is larger than an allocation */
 };
 
 /* Whether a slice of so much of the axis wants what is in an operand, one that is cut. */
@@ -45,6 +47,7 @@ struct memory_mover {
     enum healcl_status (*move)(void *context, enum memory_move move, const struct storage *storage,
                                struct healcl_error *error);
     void *context;
+    uint64_t allocation; /* bytes of a storage on the device, at most; 0: any */
 };
 
 /* Bytes of one run. */
@@ -77,7 +80,7 @@ struct memory_use {
 struct memory {
     const struct plan *plan;
     const struct memory_mover *mover; /* NULL: moves are only counted */
-    uint64_t limit;                   /* bytes of tensors */
+    uint64_t limit, allocation;       /* bytes of tensors; of one at most */
     uint64_t room; /* bytes that storages may take now: the limit, less what an executor needs
                       beside them */
     uint64_t resident, peak; /* bytes of tensors on the device: now, and at most */

@@ -67,6 +67,11 @@ void device_executor_release_storage(struct device_executor *self, const struct 
 enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
                                             struct healcl_error *error);
 
+/* Runs a step on the host reference, which holds nothing afterwards, and counts it for a reason. */
+enum healcl_status device_executor_run_on_host(struct device_executor *self,
+                                               const struct step *step, const char *reason,
+                                               struct healcl_error *error);
+
 /* A step of the other side of a vendor's operation. What its kernel's copies have taken before
  * that could not be built is given back; and where no kernel of it can be, each call counts. */
 enum healcl_status device_executor_leave_out(struct device_executor *self, const struct step *step,

@@ -87,6 +87,13 @@ static struct extent extent_of(const struct tensor *tensor)
                            (uint64_t)layout_span(&tensor->layout) * size};
 }
 
+/* Where memory is limited: what the host has of a storage that is not on the device. Else NULL. */
+static char *held_by_host(const struct device_executor *self, const struct storage *storage)
+{
+    const struct spill *spill = self->spill;
+    return spill && !spill->memory.states[storage->id].resident ? spill->held[storage->id] : NULL;
+}
+
 static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,
                                       struct healcl_error *error)
 {
@@ -95,8 +102,13 @@ static enum healcl_status read_tensor(struct device_executor *self, const struct
     void *memory;
     if (tensor->storage->scalars || extent.bytes == 0) /* the plan has them */
         return HEALCL_OK;
-    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
     TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    if (held_by_host(self, tensor->storage)) {
+        memcpy((char *)memory + extent.first, held_by_host(self, tensor->storage) + extent.first,
+               extent.bytes);
+        return HEALCL_OK;
+    }
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
     return device_read(self->launcher.device, buffer, extent.first, extent.bytes,
                        (char *)memory + extent.first, error);
 }
@@ -113,6 +125,11 @@ static enum healcl_status write_tensor(struct device_executor *self, const struc
     const struct buffer *buffer;
     void *memory;
     TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    if (held_by_host(self, tensor->storage)) {
+        memcpy(held_by_host(self, tensor->storage) + extent.first, (char *)memory + extent.first,
+               extent.bytes);
+        return HEALCL_OK;
+    }
     if (extent.bytes == storage_bytes(tensor->storage)) {
         struct buffer *whole = launcher_memory(launcher, tensor->storage);
         struct buffer_place place;
@@ -209,9 +226,9 @@ static enum healcl_status prepare_host(struct device_executor *self, const struc
     return note_fallback(self, step, reason, error);
 }
 
-/* Runs a step on the host reference, which holds nothing afterwards. */
-static enum healcl_status run_on_host(struct device_executor *self, const struct step *step,
-                                      const char *reason, struct healcl_error *error)
+enum healcl_status device_executor_run_on_host(struct device_executor *self,
+                                               const struct step *step, const char *reason,
+                                               struct healcl_error *error)
 {
     TRY(prepare_host(self, step, reason, error));
     uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
@@ -483,8 +500,9 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
         return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
     if (can_fall_back(self, step)) {
         self->launcher.refused_input = NO_INPUT;
-        status = has_substitute(self, step) ? take_substitute(self, step, own.message, error)
-                                            : run_on_host(self, step, own.message, error);
+        status = has_substitute(self, step)
+                     ? take_substitute(self, step, own.message, error)
+                     : device_executor_run_on_host(self, step, own.message, error);
     } else {
         error_move(error, &own);
     }
@@ -552,7 +570,7 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
     TRY(move_results(self, step->out->storage, error));
     (void)trace_for_step(self->base.trace, step);
     if (obstacle)
-        return run_on_host(self, step, obstacle, error);
+        return device_executor_run_on_host(self, step, obstacle, error);
     self->status_is_clear = false;
     if (self->base.audit && audit_takes(self->base.audit, step))
         return launch_audited(self, step, error);

@@ -387,13 +387,15 @@ enum healcl_status executor_run(struct executor *executor, const struct plan *pl
 static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
 {
     if (run->device) {
-        TRY(executor_check_device(run->plan, run->device, error));
+        uint64_t limit = run->options->device_memory_bytes;
+        if (limit == 0 && executor_check_device(run->plan, run->device, NULL) != HEALCL_OK)
+            limit = run->device->info.global_memory_bytes; /* large tensors move in slices */
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
         run->executor->falls_back = !run->device->callers.no_fallback;
-        if (run->options->device_memory_bytes > 0)
-            TRY(device_executor_limit(run->executor, run->options->device_memory_bytes, error));
+        if (limit > 0)
+            TRY(device_executor_limit(run->executor, limit, error));
     } else {
         TRY(reference_executor_create(run->plan, &run->executor, error));
     }

@@ -160,7 +160,8 @@ enum healcl_status spill_create(struct device_executor *self, uint64_t limit,
     struct spill *spill = calloc(1, sizeof *spill);
     NEED_MEMORY(spill, error);
     spill->limit = limit;
-    spill->mover = (struct memory_mover){move, self};
+    spill->mover =
+        (struct memory_mover){move, self, self->launcher.device->info.max_allocation_bytes};
     spill->held = calloc(plan->storage_count + 1, sizeof *spill->held);
     enum healcl_status status = spill->held
                                     ? memory_init(&spill->memory, plan, limit, &spill->mover, error)
@@ -361,6 +362,9 @@ enum healcl_status spill_run_step(struct device_executor *self, size_t number,
     TRY(memory_begin_step(memory, number, &slices, error));
     if (slices.most > 0)
         TRY(run_slices(self, step, &slices, error));
+    else if (slices.on_host)
+        TRY(device_executor_run_on_host(self, step, "an allocation does not hold its tensors",
+                                        error));
     else if (step->kind == STEP_DOWNLOAD)
         TRY(hand_out(self, step, error));
     else if (step->kind != STEP_UPLOAD && step->kind != STEP_RELEASE)

@@ -34,7 +34,7 @@ static enum healcl_status note_move(void *context, enum memory_move move,
 static void expect_moves(const struct plan *plan, uint64_t limit, const char *expected)
 {
     struct moves moves = {.plan = plan};
-    const struct memory_mover mover = {note_move, &moves};
+    const struct memory_mover mover = {note_move, &moves, 0};
     struct memory memory;
     struct slices slices;
     OK(memory_init(&memory, plan, limit, &mover, &error));
