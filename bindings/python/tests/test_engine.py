@@ -3,6 +3,7 @@ import json
 import os
 import tempfile
 import unittest
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -10,6 +11,7 @@ import healcl
 from healcl import fhe
 from support import TRANSCRIPTS, both, device, is_tagged, operations, replay, transcript
 
+VENDORS = os.path.join(TRANSCRIPTS, "..", "examples", "extensions")
 QUICK = ["aliasing.json", "layout.json", "memory.json", "names.json", "recognizer.json", "ntt.json"]
 
 
@@ -106,6 +108,23 @@ class Recorders(unittest.TestCase):
                     self.assertEqual(report.results_different, 0)
                     self.assertEqual(report.results_compared, results[0])
                 self.assertEqual(replay(self.path, healcl.heal_engine(device())), results[0])
+
+    def test_operations_of_manifests(self):
+        own = healcl.Operations(VENDORS)
+        with healcl.record(self.path, healcl.reference, operations=own) as engine:
+            a, index, sign, q = map(engine.host_to_device, ([[5, 6]], [1, 0], [1, -1], [97]))
+            engine.device_to_host(engine.automorphism(a, index, sign, q, engine.zeros((1, 2), "int64")))
+        self.assertTrue(healcl.load(self.path, operations=own).run(device()).verified)
+        with self.assertRaises(healcl.ArgumentError):
+            healcl.record(self.path, healcl.heal_engine(healcl.reference), operations=own)
+        # Data are checked for planned calls, and for those that are as planned before.
+        with device().queue(operations=own) as q:
+            a, index, sign = map(q.array, ([[5, 6]], [1, 0], [1, -1]))
+            for modulus in (97, 97, 0, 101):
+                out = q.ops.zeros((1, 2), "int64")
+                with self.assertRaises(healcl.DataError) if modulus == 0 else nullcontext():
+                    q.ops.automorphism(a, index, sign, q.array([modulus]), out)
+                    q.wait()
 
     def test_slices_arrays_segments_and_packed_files(self):
         self.path += ".gz"

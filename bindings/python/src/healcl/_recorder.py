@@ -21,6 +21,7 @@ from ._engine import Engine, heal_engine
 from ._errors import ArgumentError, FileError, StateError
 from ._handle import Uncopied
 from ._native import lib
+from ._operations import Operations
 from ._refused import OnDevice
 
 _TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
@@ -271,20 +272,23 @@ def host_argument(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
 
 
 def record(path: Union[str, os.PathLike[str]], engine: Union[Engine, AnyDevice] = None, *,
-           inputs: bool = True) -> Recorder:
+           inputs: bool = True, operations: Optional[Operations] = None) -> Recorder:
     """An engine that writes what a program calls to a transcript, for use in a 'with'.
 
     path    of the transcript; packed where it ends in .gz
     engine  from heal_engine(), or the device for one, or what open() takes
     inputs  whether uploads are written with their elements: without them, keys and messages stay
             out of the file, and whoever runs it supplies them
+    operations  those that may be called beside the built-in ones; an engine has its own
 
     Downloads are written with their elements, as the expected results of the transcript. Refused
     calls are left out. The host's decisions are frozen: the transcript has the calls that were
     made, with their integers. After an exception nothing is written.
     """
     if engine is None or isinstance(engine, (Device, str)):
-        engine = heal_engine(engine)
+        engine = heal_engine(engine, operations=operations)
+    elif operations is not None:
+        raise ArgumentError("record() takes operations with a device: an engine has its own")
     if not isinstance(engine, Engine):
         raise ArgumentError("record() takes an engine, from healcl.heal_engine(), or a device, not "
                             "%s" % type(engine).__name__)
