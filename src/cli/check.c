@@ -150,8 +150,6 @@ static void add_row(cJSON *object, const struct coverage_row *row)
              FLAG("refused", row->refused), NUMBER("calls", totals.cells),
              NUMBER("passed", totals.passed), NUMBER("unsupported", totals.unsupported),
              NUMBER("failed", totals.failures), NUMBER("ns", row->nanoseconds));
-    if (row->table)
-        json_add_number(object, "by_manifests", (uint64_t)row->replaced);
     cJSON *layouts = json_add_object(object, "layouts");
     for (int i = 0; i <= ARRANGEMENT_COUNT; i++)
         if (row->cells[i].calls > 0)

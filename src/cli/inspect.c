@@ -141,67 +141,40 @@ static const char *why_not(const struct plan *plan, const struct step *step,
     return reason ? reason : "one before it can";
 }
 
-static cJSON *add_kernel(cJSON *list, enum step_kind kind, const char *family, const char *kernel,
-                         const char *style)
-{
-    cJSON *object = json_add_object(list, NULL);
-    JSON_ADD(object, STRING("step", step_traits[kind].name), STRING("family", family),
-             STRING("kernel", kernel), STRING("style", style));
-    json_increase(object, "steps", 0);
-    (void)json_add_array(object, "why_not");
-    return object;
-}
-
-/* Counts the steps of a kind that a variant runs, and that it does not by reason. */
-static void add_variant(cJSON *list, const struct plan *plan, const struct healcl_device *device,
-                        enum step_kind kind, const struct variant *variant)
-{
-    cJSON *object = NULL;
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct step *step = &plan->steps[i];
-        if (step->kind != kind || step_is_left_out(step, device))
-            continue;
-        if (!object)
-            object = add_kernel(list, kind, family_of(kind)->name, variant->name,
-                                kernel_style_name(variant->style));
-        const char *reason = why_not(plan, step, variant, device);
-        cJSON *reasons = cJSON_GetObjectItemCaseSensitive(object, "why_not");
-        json_increase(reason ? json_row(reasons, "reason", reason) : object, "steps", 1);
-    }
-}
-
-/* The row of a kernel of manifests for a kind of step, a new one where there is none. */
-static cJSON *vendor_row(cJSON *list, enum step_kind kind, const char *name)
+/* Counts a step for a kernel that runs it, or for the reason why it does not. */
+static void count_step(cJSON *list, enum step_kind kind, const char *family, const char *kernel,
+                       const char *style, const char *reason)
 {
     cJSON *object;
     cJSON_ArrayForEach(object, list)
     {
-        if (json_is(object, "family", "vendor") && json_is(object, "kernel", name) &&
+        if (json_is(object, "family", family) && json_is(object, "kernel", kernel) &&
             json_is(object, "step", step_traits[kind].name))
-            return object;
+            break;
     }
-    return add_kernel(list, kind, "vendor", name, "vendor");
+    if (!object) {
+        object = json_add_object(list, NULL);
+        JSON_ADD(object, STRING("step", step_traits[kind].name), STRING("family", family),
+                 STRING("kernel", kernel), STRING("style", style));
+        json_increase(object, "steps", 0);
+        (void)json_add_array(object, "why_not");
+    }
+    cJSON *reasons = cJSON_GetObjectItemCaseSensitive(object, "why_not");
+    json_increase(reason ? json_row(reasons, "reason", reason) : object, "steps", 1);
 }
 
-/* Counts the steps of a kind that kernels of manifests run, and those that they do not, by reason.
- */
-static void add_vendors(cJSON *list, const struct plan *plan, const struct healcl_device *device,
-                        enum step_kind kind)
+/* Counts a step for the kernels of manifests that it may have. */
+static void count_vendors(cJSON *list, const struct plan *plan, const struct healcl_device *device,
+                          const struct step *step)
 {
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct step *step = &plan->steps[i];
-        struct healcl_error why = {.status = HEALCL_OK};
-        const struct vendor_kernel *kernel = NULL;
-        if (step->kind != kind || (kind != STEP_VENDOR && step_is_left_out(step, device)))
-            continue;
-        for (uint32_t j = 0; (kernel = vendor_kernel_at(plan, step, device, j, &why)); j++) {
-            const bool runs = why.status == HEALCL_OK;
-            cJSON *row = vendor_row(
-                list, kind, runs ? vendor_kernel_for(plan, step, device).name : kernel->names[0]);
-            cJSON *reasons = cJSON_GetObjectItemCaseSensitive(row, "why_not");
-            json_increase(runs ? row : json_row(reasons, "reason", why.message), "steps", 1);
-            healcl_error_clear(&why);
-        }
+    struct healcl_error why = {.status = HEALCL_OK};
+    const struct vendor_kernel *kernel;
+    for (uint32_t i = 0; (kernel = vendor_kernel_at(plan, step, device, i, &why)); i++) {
+        const bool runs = why.status == HEALCL_OK;
+        count_step(list, step->kind, "vendor",
+                   runs ? vendor_kernel_for(plan, step, device).name : kernel->names[0], "vendor",
+                   runs ? NULL : why.message);
+        healcl_error_clear(&why);
     }
 }
 
@@ -212,9 +185,18 @@ static void add_kernels(cJSON *document, const struct plan *plan,
     cJSON *list = json_add_array(document, "kernels");
     for (int kind = 0; kind < STEP_KINDS; kind++) {
         const struct family *family = kind == STEP_VENDOR ? NULL : family_of((enum step_kind)kind);
-        add_vendors(list, plan, device, (enum step_kind)kind);
-        for (size_t i = 0; family && i < family->count; i++)
-            add_variant(list, plan, device, (enum step_kind)kind, &family->variants[i]);
+        for (size_t s = 0; s < plan->step_count; s++) {
+            const struct step *step = &plan->steps[s];
+            const bool is_left_out = step_is_left_out(step, device);
+            if ((int)step->kind == kind && (!is_left_out || kind == STEP_VENDOR))
+                count_vendors(list, plan, device, step);
+            if ((int)step->kind != kind || is_left_out)
+                continue;
+            for (size_t i = 0; family && i < family->count; i++)
+                count_step(list, step->kind, family->name, family->variants[i].name,
+                           kernel_style_name(family->variants[i].style),
+                           why_not(plan, step, &family->variants[i], device));
+        }
     }
 }
 

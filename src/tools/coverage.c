@@ -139,21 +139,8 @@ static bool find_variant(const struct check *check, const struct coverage_cell *
 }
 
 /* Random arrangements that kernels of manifests get behind each one, in cells of few elements; and
- * calls of any shape, so many of all that are tried. */
-enum {
-    RANDOM_CALLS = 3,
-    RANDOM_ELEMENTS = 600,
-    ANY_CALLS = 12,
-    ANY_TRIED = 600,
-    ANY_ELEMENTS = 60
-};
-
-/* Whether a call of any shape is one that a kernel of manifests needs. */
-static bool wants_any(const struct check *check, const struct manifest_kernel *kernel)
-{
-    struct kernel_use *use = kernel->name ? kernel_uses_find(check->row->uses, kernel->name) : NULL;
-    return use && use->any++ < ANY_CALLS;
-}
+ * calls of any shape, if they run them. */
+enum { RANDOM_CALLS = 3, RANDOM_ELEMENTS = 600, ANY_CALLS = 150, ANY_ELEMENTS = 60 };
 
 /* One arrangement of a size; only_new: where its call is new. False where a manifest's kernel was
  * wrong: where it writes without room around its tensors, memory of others is at risk. */
@@ -168,7 +155,7 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
     struct manifest_kernel kernel;
     uint64_t variant;
     bool is_safe = true;
-    const bool is_any = cell->size.k == ANY_SHAPE && check->row->uses;
+    const bool is_any = cell->size.k == ANY_SHAPE;
     if (!find_variant(check, cell, &problem, &variant))
         return true;
     struct random random = {~(COVERAGE_SEED + variant)};
@@ -185,12 +172,9 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
         (void)problem_kernel(check->device, &problem, &placement, &kernel);
         if (kernel.name)
             placement_guard(&placement, arrangement);
-        else if (call > 0)
-            break;
-        if (is_any && !wants_any(check, &kernel))
+        else if (call > 0 || is_any)
             break;
         counts->calls++;
-        check->row->replaced += kernel.name != NULL;
         if (problem_check(check->device, &problem, &placement, &data, &random, &error) == HEALCL_OK)
             counts->passed++;
         else
@@ -255,10 +239,8 @@ void coverage_check(struct healcl_device *device, const struct coverage_sizes *s
                                           row->number + i};
         check_size(&check, one ? one : &all, i >= sizes->count);
     }
-    for (size_t i = 0; row->uses && i < row->uses->count; i++)
-        row->uses->of[i].any = 0;
     bool is_safe = is_accepted && !one && row->uses && row->uses->count > 0;
-    for (uint32_t i = 0; i < ANY_TRIED && is_safe; i++)
+    for (uint32_t i = 0; i < ANY_CALLS && is_safe; i++)
         is_safe = check_arrangement(
             &check,
             &(struct coverage_cell){

@@ -39,7 +39,6 @@ struct coverage_row {
     struct check_counts cells[ARRANGEMENT_COUNT + 1]; /* those that applied, and random ones */
     int failures; /* cells that were not right, and dtypes that were not refused */
     uint64_t nanoseconds;
-    int replaced; /* cells that a kernel of the table's manifests had a part in */
 };
 
 /* Lists all rows, freed with free(); returns how many. Each form has one for every dtype of its

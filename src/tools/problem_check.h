@@ -44,7 +44,6 @@ struct kernel_uses {
         const struct vendor_kernel *kernel;
         const char *of;        /* its operation, or the kind of step that it replaces */
         uint64_t steps, wrong; /* those that it ran, and calls that were wrong with it */
-        uint32_t any;          /* calls of any shape in the row in hand */
         char *why_not;         /* of a step that it did not run, or refused; NULL: there was none */
     } * of;
     size_t count;
