@@ -253,6 +253,10 @@ static int conclude(const struct watch *watch, struct command_job *job)
     struct report_file *const reports[] = {&job->json, &job->junit};
     temporary_remove_all();
     describe(watch, job->timeout, &why);
+    if (*watch->verdict.kernel && !watch->verdict.is_reported) {
+        error_prefix(&why, "while %s was checked: ", watch->verdict.kernel);
+        why.status = HEALCL_DIFFERENT; /* it is to blame */
+    }
     clear_line();
     const int code = print_failure(NULL, &why, false);
     for (size_t i = 0; i < 2 && !watch->verdict.is_reported; i++)

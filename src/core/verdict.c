@@ -1,10 +1,13 @@
 #include "core/verdict.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Words are bytes: an exit code, or one with a mark, or the number of a report with another. */
-enum { CODES = 16, LAST_MARK = 0x20, REPORT_MARK = 0x40, STATUS_MARK = 0x40 };
+/* Words are bytes: an exit code, or one with a mark, or the number of a report with another, or
+ * a letter of a kernel's name, which begins with 0, with a third. */
+enum { CODES = 16, LAST_MARK = 0x20, REPORT_MARK = 0x40, STATUS_MARK = 0x40, KERNEL_MARK = 0x80 };
 
 static int file = -1;
 
@@ -30,6 +33,17 @@ void verdict_report_file(uint32_t i)
     say(REPORT_MARK | i);
 }
 
+void verdict_kernel(const char *name)
+{
+    static char last[sizeof((struct verdict *)NULL)->kernel];
+    if (strncmp(name, last, sizeof last - 1) == 0)
+        return;
+    snprintf(last, sizeof last, "%s", name);
+    say(KERNEL_MARK);
+    for (const char *c = last; *c; c++)
+        say(KERNEL_MARK | (unsigned char)*c);
+}
+
 int verdict_report(int code)
 {
     say((unsigned)code);
@@ -45,6 +59,12 @@ void verdict_read(int pipe, struct verdict *verdict)
 {
     unsigned char word;
     while (read(pipe, &word, 1) == 1) {
+        if (word & KERNEL_MARK) {
+            const size_t length = word == KERNEL_MARK ? 0 : strlen(verdict->kernel);
+            if (length < sizeof verdict->kernel - 1)
+                memcpy(verdict->kernel + length, (char[2]){(char)(word & ~KERNEL_MARK)}, 2);
+            continue;
+        }
         if (word & REPORT_MARK) {
             verdict->reports |= UINT64_C(1) << (word & (REPORT_MARK - 1));
             continue;

@@ -15,6 +15,7 @@ struct verdict {
     bool is_last;     /* the code holds however the process ends: MPI, or a signal, ends it then */
     int code;         /* an exit code, below 16 */
     uint64_t reports; /* bit i: report i has been written */
+    char kernel[96];  /* of a manifest, that is being checked; "": none is */
 };
 
 /* The end of a pipe that this process says it to; until then nobody asks. */
@@ -24,6 +25,9 @@ bool verdict_is_asked(void);
 
 /* Says that report number i, below 64, has been written. */
 void verdict_report_file(uint32_t i);
+
+/* Says that a kernel of a manifest is being checked, by a name in ASCII, or "": none. */
+void verdict_kernel(const char *name);
 
 /* Says the exit code, which must be the last that happens before the process ends. Returns the
  * status to end it with. Async-signal-safe, as the next. */

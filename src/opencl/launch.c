@@ -176,6 +176,10 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
         FAIL(error, HEALCL_DEVICE, "there cannot be %zu work-groups of %zu work-items",
              launch->groups, launch->local_size);
+    if (launch->source && launch->local_size > device->info.max_work_group_size)
+        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
+             "work-groups of %zu work-items are more than the device's %zu", launch->local_size,
+             device->info.max_work_group_size);
     if (launch->source)
         TRY(kernel_check_arguments(device, kernel, launch, error));
     struct launch_recorder *recorder = device->programs->recorder;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/verdict.h"
+#include "kernels/variant.h"
 #include "tools/results.h"
 #include "tools/variants.h"
 #include "tools/view.h"
@@ -272,6 +274,16 @@ static enum healcl_status compare(const struct attempt *attempt, const struct he
     return HEALCL_OK;
 }
 
+/* Says which kernel of manifests runs, in case it ends the process. */
+static void say_kernel(const struct attempt *attempt, const struct healcl_device *device)
+{
+    char text[96] = "";
+    struct manifest_kernel kernel;
+    if (attempt->problem->uses && first_step(attempt->planned.plan, device, &kernel))
+        snprintf(text, sizeof text, "%.40s, of %.40s,", kernel.name, kernel.file);
+    verdict_kernel(text);
+}
+
 enum healcl_status problem_check(struct healcl_device *device, const struct problem *problem,
                                  const struct placement *placement, const struct problem_data *data,
                                  struct random *random, struct healcl_error *error)
@@ -283,8 +295,10 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     images_init(attempt.images, problem, placement, data, random);
     if (status == HEALCL_OK)
         status = run(&attempt, NULL, &attempt.expected, error);
-    if (status == HEALCL_OK && device)
+    if (status == HEALCL_OK && device) {
+        say_kernel(&attempt, device);
         status = run(&attempt, device, &attempt.actual, error);
+    }
     if (status == HEALCL_OK && device && problem->uses)
         count_uses(problem->uses, attempt.planned.plan, device, true);
     if (status == HEALCL_OK && device)

@@ -96,6 +96,15 @@ STEPS = BOTH + [("the modulus of another column", "column * p_1]", "(column > 0 
                  "long x = a[a_at + row * a_0 + column * a_1]; *to = (TYPE_out)x; long")]
 
 
+# Mistakes in the manifest: what changes, and the reason that check names.
+MANIFESTS = [({"kernel": "other"}, "CL_INVALID_KERNEL_NAME"),
+             ({"arguments": ["b", "a", "out", "p", "shape(out, 1)", "size(out)"]}, "out[0, 0] is "),
+             ({"global": 0}, "out[0, 0] is "),
+             ({"global": "size(out) * 65536", "local": 65536}, "work-groups of 65536 work-items are more than "),
+             ({"when": "size(out) * 9223372036854775807 > 0"}, "a value is beyond 64 bits"),
+             ({"defines": {"TYPE_out": 1}}, "does not build")]
+
+
 def example():
     """One call of int64 [2,4], with residues."""
     rows = [[3, 1, 4, 1], [5, 9, 2, 6]]
@@ -125,6 +134,15 @@ def main():
                                   capture_output=True, text=True, check=False)
 
         missed = []
+        for change, reason in MANIFESTS:
+            made, = REPLACEMENT["replacements"]
+            done = check({"healcl": 1, "replacements": [{**made, **change}]}, STEP, "--op", "modsum", "--quick")
+            if done.returncode != 1 or "\nFAILED: " not in done.stdout or reason not in done.stdout:
+                missed.append((change, reason, done))
+        done = check(REPLACEMENT, STEP.replace("long x =", "*(global long *)(a + 100000000000L) = 1; long x ="),
+                     "--op", "modsum", "--quick")
+        if done.returncode != 1 or "healcl: while sums, of m.json, was checked: crashed " not in done.stderr:
+            missed.append(("a crash", done))
         for manifest, source, mistakes, options in (
                 (MANIFEST, OPERATION, OWN, ["--op", "add_product"]),
                 (REPLACEMENT, STEP, STEPS, ["--op", "modsum", "--quick"])):
