@@ -100,12 +100,22 @@ static const char *self_test_failure(const struct check_command *self)
     return self->self_test.status != HEALCL_OK ? self->self_test.message : NULL;
 }
 
-/* Why a kernel of a manifest for the device ran nothing; NULL where it did, or no call that was
- * wanted could have had it run. */
+/* Whether a kernel of a manifest has run, or an operation of one is checked. */
+static bool checks_manifests(const struct check_command *self)
+{
+    for (size_t i = 0; i < self->uses.count; i++)
+        if (self->uses.of[i].steps > 0)
+            return true;
+    return self->example_count > 0;
+}
+
+/* Why a kernel of a manifest ran nothing; NULL where it did, or no call that was wanted could have
+ * had it run, or it is for another device and others are checked. */
 static const char *why_idle(const struct check_command *self, const struct kernel_use *use)
 {
-    if (use->steps > 0 || use->wrong > 0 || self->one_cell || !self->job.device ||
-        !vendor_is_for_device(use->kernel, &self->job.device->info))
+    if (use->steps > 0 || use->wrong > 0 || self->one_cell || !self->job.device)
+        return NULL;
+    if (!vendor_is_for_device(use->kernel, &self->job.device->info) && checks_manifests(self))
         return NULL;
     for (size_t i = 0; !use->why_not && i < self->example_count; i++)
         if (strcmp(self->examples[i].operation->name, use->of) == 0)
