@@ -74,9 +74,16 @@ enum device_use {
     DEVICE_IN_CHILDREN, /* it has children of its own */
 };
 
+enum { OUTPUTS_MAX = 3 }; /* standard output, and those of a command's function `outputs` */
+
+struct words;
+
 /* Functions of a command, each NULL where there is nothing to do. self: its memory, all 0 at first.
  */
 struct command_steps {
+    /* Adds the files that are written but not named by an option, once operands are known. Their
+     * paths live as long as the command's memory. */
+    void (*outputs)(void *self, struct words *paths);
     /* Checks what the options say together, and sets what they leave open. Returns GOES_ON or the
      * exit code. */
     int (*prepare)(const struct command *command, void *self);

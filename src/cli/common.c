@@ -12,7 +12,9 @@
 #include "cli/supervise.h"
 #include "cli/text.h"
 #include "core/control_group.h"
+#include "core/file.h"
 #include "tools/xmalloc.h"
+#include "transcript/entry.h"
 
 const struct program *this_program;
 
@@ -388,20 +390,31 @@ static bool is_for_stdout(const struct named_file *file)
     return strcmp(file->text, "-") == 0 || strncmp(file->text, "/dev/", 5) == 0;
 }
 
+/* "--json 'report.json'", "standard output", "'digits.json.bin'"; freed with free(). */
+static char *describe(const struct named_file *file)
+{
+    const char *option = file->option ? file->option->name : NULL;
+    if (!option && strcmp(file->text, "-") == 0)
+        return xstrdup("standard output");
+    return xasprintf("%s%s%s'%.400s'", option ? "--" : "", option ? option : "", option ? " " : "",
+                     file->text);
+}
+
 static int check_pair(const struct command *command, const struct named_file *written,
                       const struct named_file *other)
 {
-    const char *dashes = written->option ? "--" : "";
-    const char *name = written->option ? written->option->name : "standard output";
-    const bool is_folder = !written->option || written->option->kind == OPTION_NEW_FOLDER;
-    if (!other->is_written && is_same(written, other))
-        return usage_error(command, "%s%s writes over the input '%.400s'", dashes, name,
-                           is_folder ? other->text : written->text);
-    if (!other->is_written || other <= written || !is_same(other, written) ||
-        other->option == written->option || (!written->option && is_for_stdout(other)))
+    const bool is_first = !written->option && strcmp(written->text, "-") == 0;
+    if (!is_same(written, other) ||
+        (other->is_written && (other <= written || other->option == written->option ||
+                               (is_first && is_for_stdout(other)))))
         return GOES_ON;
-    return usage_error(command, "%s%s and --%s both write '%.400s'", dashes, name,
-                       other->option->name, is_folder ? other->text : written->text);
+    char *one = describe(written), *two = describe(other);
+    const int code = usage_error(
+        command, other->is_written ? "%s and %s write one file" : "%s writes over the input %s",
+        one, two);
+    free(one);
+    free(two);
+    return code;
 }
 
 /* Refuses to replace what is read, or to write a file twice. */
@@ -412,6 +425,40 @@ static int check_files(const struct command *command, const struct named_file *f
         for (size_t j = 0; files[i].is_written && j < count && code == GOES_ON; j++)
             code = check_pair(command, &files[i], &files[j]);
     return code;
+}
+
+/* Whether a file that is there may be one of payloads, the first of which is a .npy file, or a
+ * folder have such files: if none may, no transcript is read for its payloads. */
+static bool may_have_payloads(const struct named_file *file)
+{
+    const char *path = strcmp(file->text, "-") == 0 ? STANDARD_OUTPUT : file->text;
+    char magic[7] = "";
+    int opened;
+    if (!file->is_known || *file->name || file_open_regular(path, &opened, NULL) != HEALCL_OK)
+        return file->is_known && file->option && file->option->kind == OPTION_NEW_FOLDER;
+    (void)!read(opened, magic, sizeof magic - 1);
+    close(opened);
+    return strcmp(magic, "\x93NUMPY") == 0;
+}
+
+/* The path of the file with a transcript's payloads; freed with free(). The transcript is read
+ * until that is known. NULL: there is none. */
+static char *find_payloads(const char *transcript)
+{
+    struct source source;
+    struct entry_reader *reader = NULL;
+    const struct entry *entry;
+    char *path = NULL;
+    if (source_open(&source, transcript, NULL) != HEALCL_OK)
+        return NULL;
+    enum healcl_status status = entry_reader_open(&source, &reader, NULL);
+    for (; status == HEALCL_OK && !source_beside(&source); status = entry ? status : HEALCL_REFUSED)
+        status = entry_reader_next(reader, &entry, NULL);
+    if (source_beside(&source))
+        path = xstrdup(source_beside(&source));
+    entry_reader_close(reader);
+    source_close(&source);
+    return path;
 }
 
 /* ---------------------------------------------------------------- options */
@@ -486,6 +533,7 @@ struct taken {
     struct command_job *job;
     struct named_file *files;
     size_t count;
+    struct words payloads; /* paths of files; each is for free() */
     bool opens_device;
 };
 
@@ -510,6 +558,7 @@ static int take_operands(struct taken *taken, int argc, char **argv)
     const struct command *command = taken->command;
     const enum command_operands operands = command->operands;
     struct command_job *job = taken->job;
+    struct words outputs = {.count = 0};
     const int count = argc - optind;
     if (operands == OPERANDS_NONE && count > 0)
         return usage_error(command, "unexpected argument '%s'", argv[optind]);
@@ -517,15 +566,30 @@ static int take_operands(struct taken *taken, int argc, char **argv)
         return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
     if ((operands == OPERANDS_FILE || operands == OPERANDS_FILES) && count == 0)
         return usage_error(command, "no FILE is named");
+    bool may_replace = false;
+    for (size_t i = 0; i < taken->count; i++)
+        may_replace |= taken->files[i].is_written && may_have_payloads(&taken->files[i]);
     for (int i = optind; i < argc; i++) {
         argv[i] = find_operand(argv[i]);
         taken->files[taken->count++] = name_file(NULL, argv[i]);
+        char *payloads = may_replace ? find_payloads(argv[i]) : NULL;
+        if (payloads) {
+            words_add(&taken->payloads, payloads);
+            taken->files[taken->count++] = name_file(NULL, payloads);
+        }
     }
     job->arguments = argv + 1;
     job->argument_count = (size_t)argc - 1;
     job->files = argv + optind;
     job->file_count = (size_t)count;
     job->file = operands == OPERANDS_FILE ? argv[optind] : NULL;
+    if (command->steps.outputs)
+        command->steps.outputs(job, &outputs);
+    for (size_t i = 0; i < outputs.count; i++) {
+        taken->files[taken->count] = name_file(NULL, outputs.of[i]);
+        taken->files[taken->count++].is_written = true;
+    }
+    free(outputs.of);
     return check_files(command, taken->files, taken->count);
 }
 
@@ -570,7 +634,7 @@ int take_arguments(const struct command *command, int argc, char **argv, struct 
 {
     struct taken taken = {.command = command,
                           .job = job,
-                          .files = xcalloc((size_t)argc + 1, sizeof *taken.files),
+                          .files = xcalloc(2 * (size_t)argc + OUTPUTS_MAX, sizeof *taken.files),
                           .opens_device = command->device == DEVICE_HERE};
     taken.files[taken.count] = (struct named_file){.text = "-", .is_written = true};
     find_place(&taken.files[taken.count++], STANDARD_OUTPUT);
@@ -580,6 +644,9 @@ int take_arguments(const struct command *command, int argc, char **argv, struct 
         supervise(command, job, taken.opens_device);
     if (code == GOES_ON)
         code = load_operations(&taken);
+    for (size_t i = 0; i < taken.payloads.count; i++)
+        free((void *)(uintptr_t)taken.payloads.of[i]);
+    free(taken.payloads.of);
     free(taken.files);
     return code;
 }

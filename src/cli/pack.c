@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command_job.h"
 #include "cli/text.h"
@@ -25,8 +26,9 @@ struct pack_command {
 
 /* "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin"; of a bundled
  * transcript in the current folder. */
-static void name_files(struct pack_command *self)
+static void outputs(void *context, struct words *paths)
 {
+    struct pack_command *self = context;
     char *bundled = bundled_folder();
     const char *file = self->job.file;
     if (bundled && strncmp(file, bundled, strlen(bundled)) == 0)
@@ -36,7 +38,32 @@ static void name_files(struct pack_command *self)
     self->path =
         self->output ? xstrdup(self->output) : xasprintf("%.*s.packed.json", (int)stem, file);
     self->raw_path = xasprintf("%s.bin", self->path);
+    if (!self->output)
+        words_add(paths, self->path);
+    words_add(paths, self->raw_path);
     free(bundled);
+}
+
+static int prepare(const struct command *command, void *context)
+{
+    const struct pack_command *self = context;
+    const char *const paths[] = {self->path, self->raw_path};
+    struct stat about;
+    for (size_t i = 0; i < 2; i++)
+        if (strcmp(paths[i], "-") == 0 || strncmp(paths[i], "/dev/std", 8) == 0 ||
+            strncmp(paths[i], "/dev/fd/", 8) == 0 ||
+            (stat(paths[i], &about) == 0 && !S_ISREG(about.st_mode)))
+            return usage_error(command, "cannot write '%.400s': a pack is two files side by side",
+                               paths[i]);
+    char *clean = xstrdup(text_base_name(self->raw_path));
+    text_clean(clean, true);
+    const bool is_utf8 = strcmp(clean, text_base_name(self->raw_path)) == 0;
+    free(clean);
+    return is_utf8 ? GOES_ON
+                   : usage_error(command,
+                                 "'%.400s' is not UTF-8, as names in transcripts are: "
+                                 "--output names another",
+                                 self->raw_path);
 }
 
 /* The source up to a place, and then from another one on. */
@@ -123,15 +150,12 @@ static enum healcl_status pack(void *context, struct healcl_error *error)
     struct pack_command *self = context;
     self->arena = arena_create();
     NEED_MEMORY(self->arena, error);
-    name_files(self);
-    if (strcmp(self->job.file, self->raw_path) == 0)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT " would be written over", self->raw_path);
     TRY(source_open(&self->source, self->job.file, error));
     TRY(new_file_open(&self->raw, self->raw_path, error));
     TRY(new_file_open(&self->text, self->path, error));
     progress_say(&self->job.progress, "packing %s", self->job.file);
     TRY(source_explain(&self->source, write_entries(self, error), error));
-    if (fflush(self->text.stream) == 0)
+    if (fflush(self->text.stream) == 0 && fsync(fileno(self->text.stream)) == 0)
         TRY(new_file_commit(&self->raw, error));
     return new_file_commit(&self->text, error);
 }
@@ -173,5 +197,6 @@ const struct command command_pack = {
     .options = options,
     .operands = OPERANDS_FILE,
     .size = sizeof(struct pack_command),
-    .steps = {.work = pack, .print = print, .release = release},
+    .steps =
+        {.outputs = outputs, .prepare = prepare, .work = pack, .print = print, .release = release},
 };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +27,16 @@ static enum healcl_status cannot_write(const struct new_file *file, int code,
 {
     if (code == ENOMEM)
         return ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    return ERROR(error, HEALCL_USAGE, "cannot write '%.480s': %s", file->path, strerror(code));
+    FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write '%.480s': %s", file->path, strerror(code));
+}
+
+enum healcl_status new_file_check(const char *path, struct healcl_error *error)
+{
+    char input[INPUT_NAME_SIZE];
+    if (input_at(path, input))
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write '%.400s': it is the input '%.400s'", path,
+                 input);
+    return HEALCL_OK;
 }
 
 static bool is_link(const char *path)
@@ -56,17 +66,19 @@ static int descriptor_of(const char *path)
     return sscanf(path, "/dev/fd/%9d%c", &descriptor, &more) == 1 ? descriptor : -1;
 }
 
-/* Stands beside the file's name, for a rename works only within one file system. Returns a
- * descriptor, or -1 with errno. */
+/* Stands beside the file's name, of which it has as much as leaves room for the mark: a rename
+ * works only within one file system. Returns a descriptor, or -1 with errno. */
 static int create_temporary(struct new_file *file)
 {
     enum { TRIES = 100, MARK_SIZE = 48 };
-    const size_t size = strlen(file->path) + MARK_SIZE;
+    const char *slash = strrchr(file->path, '/'), *base = slash ? slash + 1 : file->path;
+    const size_t kept = (size_t)(base - file->path) + strnlen(base, NAME_MAX - MARK_SIZE);
+    const size_t size = kept + MARK_SIZE;
     char *name = malloc(size);
     int descriptor = -1;
     errno = name ? EEXIST : ENOMEM;
     for (int i = 0; i < TRIES && descriptor < 0 && errno == EEXIST; i++) {
-        snprintf(name, size, "%s.tmp-%ld-%d", file->path, (long)getpid(), i);
+        snprintf(name, size, "%.*s.tmp-%ld-%d", (int)kept, file->path, (long)getpid(), i);
         descriptor = temporary_create(name, file->is_cached ? 0600 : 0666);
     }
     if (descriptor >= 0)
@@ -96,6 +108,11 @@ static enum healcl_status open_as(struct new_file *file, const char *path, bool 
     *file =
         (struct new_file){.path = is_cached ? strdup(path) : resolve(path), .is_cached = is_cached};
     NEED_MEMORY(file->path, error);
+    enum healcl_status status = is_cached ? HEALCL_OK : new_file_check(file->path, error);
+    if (status != HEALCL_OK) {
+        release(file, false);
+        return status;
+    }
     const int descriptor = open_descriptor(file);
     file->stream = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     if (file->stream)
@@ -103,7 +120,7 @@ static enum healcl_status open_as(struct new_file *file, const char *path, bool 
     const int code = errno;
     if (descriptor >= 0)
         close(descriptor);
-    enum healcl_status status = cannot_write(file, code, error);
+    status = cannot_write(file, code, error);
     release(file, false);
     return status;
 }
@@ -124,6 +141,7 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
 {
     int code = 0;
     bool has_failed = ferror(file->stream);
+    enum healcl_status status = file->is_cached ? HEALCL_OK : new_file_check(file->path, error);
     errno = 0;
     if (has_failed)
         putc('\n', file->stream); /* what went wrong before is said by doing so again */
@@ -133,10 +151,12 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
         code = errno;
     if (fclose(file->stream) != 0 && code == 0)
         code = errno;
-    if (code == 0 && file->temporary && rename(file->temporary, file->path) != 0)
+    if (code == 0 && status == HEALCL_OK && file->temporary &&
+        rename(file->temporary, file->path) != 0)
         code = errno;
-    enum healcl_status status = code == 0 ? HEALCL_OK : cannot_write(file, code, error);
-    release(file, code == 0);
+    if (status == HEALCL_OK && code != 0)
+        status = cannot_write(file, code, error);
+    release(file, status == HEALCL_OK);
     return status;
 }
 

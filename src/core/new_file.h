@@ -19,7 +19,11 @@ struct new_file {
     bool is_cached;
 };
 
-/* Errors: HEALCL_USAGE where it cannot be written, HEALCL_NO_MEMORY. */
+/* Refuses a path that leads to an input, as new_file_open and new_file_commit do. */
+enum healcl_status new_file_check(const char *path, struct healcl_error *error);
+
+/* Errors: HEALCL_USAGE where it cannot be written, or is an input (core/registry.h);
+ * HEALCL_NO_MEMORY. */
 enum healcl_status new_file_open(struct new_file *file, const char *path,
                                  struct healcl_error *error);
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,8 +22,8 @@ enum {
     WAITING_MAX = 16
 };
 
-/* Places of both tables are changed under the lock, and not while they are taken. A handler, which
- * cannot wait for a lock, looks at those that are taken. */
+/* All tables are changed under the lock, and places of the first two not while they are taken. A
+ * handler, which cannot wait for a lock, looks at those that are taken. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct shared {
@@ -160,4 +161,64 @@ const char *mapping_path(const void *address)
         if (mappings[i].taken && mappings[i].begin <= place && place < mappings[i].end)
             return mappings[i].path;
     return NULL;
+}
+
+/* ---------------------------------------------------------------- inputs */
+
+static struct input {
+    struct input *next;
+    struct stat about;
+    char path[INPUT_NAME_SIZE];
+} * inputs;
+
+/* The link that leads to the input; to NULL where there is none. Under the lock. */
+static struct input **find_input(const struct stat *about)
+{
+    struct input **link = &inputs;
+    for (; *link; link = &(*link)->next) {
+        const struct stat *known = &(*link)->about;
+        if (known->st_dev == about->st_dev && known->st_ino == about->st_ino &&
+            known->st_mtim.tv_sec == about->st_mtim.tv_sec &&
+            known->st_mtim.tv_nsec == about->st_mtim.tv_nsec)
+            break;
+    }
+    return link;
+}
+
+void input_note(const char *path, const struct stat *about)
+{
+    struct input *input = malloc(sizeof *input);
+    if (!input || (about ? (input->about = *about, 0) : stat(path, &input->about)) != 0 ||
+        !S_ISREG(input->about.st_mode)) {
+        free(input);
+        return;
+    }
+    snprintf(input->path, sizeof input->path, "%s", path);
+    pthread_mutex_lock(&lock);
+    input->next = inputs;
+    inputs = input;
+    pthread_mutex_unlock(&lock);
+}
+
+void input_forget(const struct stat *about)
+{
+    pthread_mutex_lock(&lock);
+    struct input **link = find_input(about), *input = *link;
+    if (input)
+        *link = input->next;
+    pthread_mutex_unlock(&lock);
+    free(input);
+}
+
+bool input_at(const char *path, char name[INPUT_NAME_SIZE])
+{
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return false;
+    pthread_mutex_lock(&lock);
+    const struct input *input = *find_input(&about);
+    if (input)
+        snprintf(name, INPUT_NAME_SIZE, "%s", input->path);
+    pthread_mutex_unlock(&lock);
+    return input != NULL;
 }

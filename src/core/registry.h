@@ -1,7 +1,7 @@
 /*
- * Files of this process that a signal concerns: temporary ones, which are to be gone when it ends,
- * and mapped ones, whose lost pages a signal tells of. The library only notes them; a program that
- * handles signals can ask here, inside of its handlers. What does not fit is not noted.
+ * Files of this process: temporary ones, which are to be gone when it ends, mapped ones, whose lost
+ * pages cause a signal, and inputs, which nothing that is written may replace. A program that
+ * handles signals can ask for the first two inside of its handlers. What does not fit is not noted.
  */
 #ifndef HEALCL_CORE_REGISTRY_H
 #define HEALCL_CORE_REGISTRY_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* ---- temporary files ---- */
@@ -52,5 +53,19 @@ void mapping_forget(const void *begin);
 /* The path of the mapping that holds an address, or NULL; lives until that is forgotten.
  * Async-signal-safe. */
 const char *mapping_path(const void *address);
+
+/* ---- inputs ---- */
+
+/* Notes a file that is read. about: what fstat says of it; NULL: the path is looked up, and nothing
+ * noted where it leads to no regular file. */
+void input_note(const char *path, const struct stat *about);
+
+/* Forgets one such note: nothing reads the file any more. */
+void input_forget(const struct stat *about);
+
+/* Whether a path leads to an input, by device and inode; name: the path under which it was noted,
+ * cut where it is longer. An inode that another file has now is told by its time. */
+enum { INPUT_NAME_SIZE = 481 };
+bool input_at(const char *path, char name[INPUT_NAME_SIZE]);
 
 #endif

@@ -52,6 +52,7 @@ static enum healcl_status dump_open(struct results *results, struct healcl_error
         FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write to '%.480s': %s", directory,
                  strerror(code));
     snprintf(path, sizeof path, "%s/results.json", directory);
+    TRY(new_file_check(path, error));
     if (unlink(path) != 0 && errno != ENOENT)
         FAIL(error, HEALCL_USAGE, "cannot replace '%.480s': %s", path, strerror(errno));
     results->list = cJSON_CreateArray();
@@ -143,6 +144,7 @@ enum healcl_status results_create(const struct plan *plan, const struct healcl_r
     results->plan = plan;
     results->options = options;
     results->repetition = 1;
+    source_hold(plan->source, true);
     results->compared = calloc(plan->results + 1, sizeof *results->compared);
     results->different = calloc(plan->results + 1, sizeof *results->different);
     enum healcl_status status = HEALCL_OK;
@@ -162,6 +164,7 @@ void results_free(struct results *results)
 {
     if (!results)
         return;
+    source_hold(results->plan->source, false);
     cJSON_Delete(results->list);
     free(results->compared);
     free(results->different);

@@ -1,6 +1,7 @@
 #include "transcript/source.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,16 @@
  * them, and the system can still take them back. */
 #define KEPT_BYTES (UINT64_C(1) << 30)
 
-/* A transcript's folder, with a '/' behind, and a file there, which has a name once it is open. */
+enum { LINKS_MAX = 16 };
+
+/* A transcript's folders, each with a '/' behind: that of its path, and where that is a link, of
+ * what it leads to. And a file there, which has a name once it is open. */
 struct beside {
-    char *folder, *name;
+    char *folders[LINKS_MAX];
+    size_t folder_count;
+    char *transcript; /* its path */
+    struct stat opened;
+    char *name, *path; /* path: the file's */
     struct source file;
 };
 
@@ -91,43 +99,84 @@ static enum healcl_status map_shared(struct source *source, const char *path,
     return status;
 }
 
+/* Puts two parts of a path together; freed with free(). NULL: no memory. */
+static char *join(const char *folder, const char *name)
+{
+    const size_t size = strlen(folder) + strlen(name) + 1;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s%s", folder, name);
+    return path;
+}
+
+/* Finds the folders of a path, link by link. Without memory, or of many links, the first ones. */
+static void find_folders(struct beside *beside, const char *path)
+{
+    char target[PATH_MAX], *at = strdup(path);
+    while (at && beside->folder_count < LINKS_MAX) {
+        const ssize_t length = readlink(at, target, sizeof target - 1);
+        const char *slash = strrchr(at, '/');
+        at[slash ? slash + 1 - at : 0] = 0;
+        beside->folders[beside->folder_count++] = at;
+        target[length > 0 ? length : 0] = 0;
+        at = length > 0 ? join(*target == '/' ? "" : at, target) : NULL;
+    }
+    free(at);
+}
+
 enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
 {
     struct beside *beside = calloc(1, sizeof *beside);
     *source = (struct source){.beside = beside};
     NEED_MEMORY(beside, error);
     enum healcl_status status = map_shared(source, path, error);
+    beside->opened = source->opened;
+    beside->transcript = strdup(path);
+    if (status == HEALCL_OK && !beside->transcript)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK)
         status = unpack_source(source, path, error);
-    beside->folder = realpath(path, NULL); /* where a link leads to */
-    if (beside->folder)
-        strrchr(beside->folder, '/')[1] = 0;
+    find_folders(beside, path);
     if (status != HEALCL_OK)
         source_close(source);
     return status;
 }
 
+/* Whether a path that is there leads out of all folders by a link. */
+static bool leads_out(const struct beside *beside, const char *path)
+{
+    for (size_t i = 0; i < beside->folder_count; i++)
+        if (!file_leads_out(*beside->folders[i] ? beside->folders[i] : ".", path))
+            return false;
+    return true;
+}
+
+/* In the first folder that has the file. */
 static enum healcl_status map_beside(struct beside *beside, const char *name,
                                      struct healcl_error *error)
 {
-    const size_t size = strlen(beside->folder) + strlen(name) + 1;
-    char *path = malloc(size);
-    NEED_MEMORY(path, error);
-    snprintf(path, size, "%s%s", beside->folder, name);
-    enum healcl_status status =
-        !file_leads_out(beside->folder, path)
-            ? map_shared(&beside->file, path, error)
-            : ERROR(error, HEALCL_REFUSED, "'%.80s' is a link out of the transcript's folder",
-                    name);
-    free(path);
-    return status;
+    for (size_t i = 0; i < beside->folder_count; i++) {
+        free(beside->path);
+        beside->path = join(beside->folders[i], name);
+        if (beside->path && access(beside->path, F_OK) == 0)
+            break;
+    }
+    NEED_MEMORY(beside->path, error);
+    if (leads_out(beside, beside->path))
+        REFUSE(error, "'%.80s' is a link out of the transcript's folder", name);
+    TRY(map_shared(&beside->file, beside->path, error));
+    if (beside->file.mapped) {
+        input_note(beside->transcript, &beside->opened);
+        input_note(beside->path, &beside->file.opened);
+    }
+    return HEALCL_OK;
 }
 
 enum healcl_status source_open_beside(const struct source *source, const char *name,
                                       const struct source **file, struct healcl_error *error)
 {
     struct beside *beside = source->beside;
-    if (!beside || !beside->folder)
+    if (!beside)
         REFUSE(error, "'%.80s' would lie beside the transcript, which is in no folder", name);
     if (!*name || strchr(name, '/'))
         REFUSE(error, "'%.80s' is no file of the transcript's own folder", name);
@@ -140,6 +189,20 @@ enum healcl_status source_open_beside(const struct source *source, const char *n
     beside->name = strdup(name);
     NEED_MEMORY(beside->name, error);
     return HEALCL_OK;
+}
+
+const char *source_beside(const struct source *source)
+{
+    return source->beside && source->beside->name ? source->beside->path : NULL;
+}
+
+void source_hold(const struct source *source, bool is_input)
+{
+    const struct beside *beside = source ? source->beside : NULL;
+    if (beside && is_input)
+        input_note(beside->transcript, &beside->opened);
+    else if (beside)
+        input_forget(&beside->opened);
 }
 
 enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,
@@ -203,11 +266,19 @@ enum healcl_status source_explain(const struct source *source, enum healcl_statu
 void source_close(struct source *source)
 {
     unmap(source);
-    if (source->beside) {
-        unmap(&source->beside->file);
-        free(source->beside->folder);
-        free(source->beside->name);
-        free(source->beside);
+    struct beside *beside = source->beside;
+    if (beside) {
+        if (beside->file.mapped) {
+            input_forget(&beside->opened);
+            input_forget(&beside->file.opened);
+        }
+        unmap(&beside->file);
+        free(beside->transcript);
+        for (size_t i = 0; i < beside->folder_count; i++)
+            free(beside->folders[i]);
+        free(beside->name);
+        free(beside->path);
+        free(beside);
     }
     source->beside = NULL;
 }

@@ -42,6 +42,13 @@ void source_close(struct source *source);
 enum healcl_status source_open_beside(const struct source *source, const char *name,
                                       const struct source **file, struct healcl_error *error);
 
+/* Makes the transcript's file an input of this process (core/registry.h), or no longer one. The two
+ * files of a pack are inputs while they are open. source may be NULL. */
+void source_hold(const struct source *source, bool is_input);
+
+/* The path of the file of raw payloads; NULL: none is open. Lives as long as the source. */
+const char *source_beside(const struct source *source);
+
 /* Refuses a file that has been written to since it was opened, or that of its payloads. One that
  * another has taken the place of, by a rename, is still what is mapped. */
 enum healcl_status source_check(const struct source *source, struct healcl_error *error);

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "core/file.h"
+#include "core/registry.h"
 #include "vendor/manifest_reader.h"
 
 enum { SOURCE_MAX = 4 << 20, PATH_SIZE = 1024 };
@@ -29,6 +30,7 @@ static enum healcl_status path_of(const struct reader *reader, const cJSON *obje
     if (!reader->is_trusted && file_leads_out(reader->folder, path))
         REFUSE_AT(reader, object, member, "'%s' is a link out of the manifest's folder: " TRUST,
                   name);
+    input_note(path, NULL);
     return HEALCL_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/registry.h"
 #include "vendor/vendor.h"
 
 enum { MANIFEST_MAX = 1 << 20, MANIFESTS_MAX = 1000, PATH_SIZE = 1024 };
@@ -51,6 +52,7 @@ static enum healcl_status read_one(struct vendor_operations *handle, const char 
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= PATH_SIZE)
         FAIL_FOR(error, HEALCL_USAGE, FILE, "the path of '%.200s' is too long", name);
     TRY(file_read(path, MANIFEST_MAX, &text, &length, error));
+    input_note(path, NULL);
     enum healcl_status status =
         manifest_read(handle, folder, path, (const char *)text, length, is_trusted, error);
     free(text);

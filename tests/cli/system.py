@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+SEGMENTS = ROOT / "transcripts/segments.json"
 RECOGNIZER = ROOT / "transcripts/recognizer.json"
 PACKED = ROOT / "transcripts/encrypted_digits_toy.json.gz"
 MIB = 1 << 20
@@ -144,6 +145,8 @@ def test_file_size_limit(system):
         for arguments in (("run", "--reference", "--json", f"{place}/run.json", RECOGNIZER),
                           ("run", "--reference", "--trace", f"{place}/trace.json", RECOGNIZER),
                           ("run", "--reference", "--dump", f"{place}/dump", RECOGNIZER),
+                          ("pack", RECOGNIZER, "-o", f"{place}/p.json"),
+                          ("pack", SEGMENTS, "-o", f"{place}/p.json"),
                           ("inspect", PACKED)):
             code, _, errors = system.run(*arguments, limits=limits)
             assert code == 2 and "File too large" in one_line(errors), (arguments, code, errors)
@@ -151,6 +154,26 @@ def test_file_size_limit(system):
         with open(f"{place}/out", "wb") as out:
             code, _, errors = system.run("ops", limits=limits, stdout=out)
         assert code == 2 and "File too large" in one_line(errors), (code, errors)
+
+
+def test_full_disk(system):
+    """A pack that does not fit leaves the one that is there, and reports leave nothing."""
+    with tempfile.TemporaryDirectory(dir=system.folder) as place:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64K", "none", place],
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            return print("no file system can be mounted: skipped")
+        try:
+            pack = f"{place}/p.json"
+            assert system.run("pack", SEGMENTS, "-o", pack)[0] == 0
+            names = os.listdir(place)
+            for arguments in (("pack", RECOGNIZER, "-o", pack),
+                              ("run", "--reference", "--trace", f"{place}/t.json", PACKED)):
+                code, _, errors = system.run(*arguments)
+                assert code == 2 and "No space left" in one_line(errors), (arguments, code, errors)
+                assert os.listdir(place) == names, os.listdir(place)
+            assert system.run("run", "--reference", pack)[0] == 0
+        finally:
+            subprocess.run(["umount", place], check=True)
 
 
 def test_memory_limit(system):
@@ -171,7 +194,7 @@ def test_memory_limit(system):
 
 def main():
     tests = [test_signals, test_first_process, test_cut_while_mapped, test_written_while_mapped,
-             test_file_size_limit]
+             test_file_size_limit, test_full_disk]
     if "--sanitized" not in sys.argv:
         tests += [test_memory_limit]
     with tempfile.TemporaryDirectory(prefix="healcl-system-") as folder:

@@ -119,6 +119,38 @@ static void leaves_what_it_does_not_replace(void **state)
     rmdir("folder");
 }
 
+static void leaves_inputs(void **state)
+{
+    (void)state;
+    char name[256];
+    struct healcl_error error = {.status = HEALCL_OK};
+    struct new_file file;
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    write_text(&file, name, "one"); /* as long as names can be */
+    assert_int_equal(new_file_commit(&file, NULL), HEALCL_OK);
+    assert_int_equal(link(name, "x"), 0);
+    assert_int_equal(symlink("x", "link"), 0);
+    write_text(&file, "x", "two");
+    input_note(name, NULL);
+    input_note("nowhere", NULL);
+    assert_int_equal(new_file_commit(&file, NULL), HEALCL_USAGE);
+    assert_int_equal(new_file_open(&file, "link", &error), HEALCL_USAGE);
+    assert_non_null(strstr(error.message, "x': it is the input 'nnn"));
+    healcl_error_clear(&error);
+    struct stat about;
+    assert_int_equal(stat("x", &about), 0);
+    input_forget(&about);
+    write_text(&file, "link", "three");
+    assert_int_equal(new_file_commit(&file, NULL), HEALCL_OK);
+    expect_text("x", "three");
+    expect_text(name, "one");
+    assert_int_equal(count_files(), 3);
+    unlink(name);
+    unlink("link");
+    unlink("x");
+}
+
 static void removes_what_is_temporary(void **state)
 {
     (void)state;
@@ -230,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(appears_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(leaves_what_it_does_not_replace, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leaves_inputs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(removes_what_is_temporary, set_up, tear_down),
         cmocka_unit_test_setup_teardown(has_an_end, set_up, tear_down),
         cmocka_unit_test(knows_what_is_mapped),
