@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/new_file.h"
+
 enum {
     ARGUMENTS_MAX = 64, /* more than any operation takes */
     WAIT_NANOSECONDS = 50000000,
@@ -103,6 +105,35 @@ bool native_queue_settled(struct healcl_queue *queue)
             pause.tv_nsec += pause.tv_nsec / 4;
     }
     return false;
+}
+
+struct native_file {
+    struct new_file file;
+};
+
+enum healcl_status native_file_open(const char *path, struct native_file **file,
+                                    struct healcl_error *error)
+{
+    *file = calloc(1, sizeof **file);
+    NEED_MEMORY(*file, error);
+    return new_file_open(&(*file)->file, path, error);
+}
+
+bool native_file_write(struct native_file *file, const char *data, size_t size)
+{
+    return fwrite(data, 1, size, file->file.stream) == size;
+}
+
+enum healcl_status native_file_commit(struct native_file *file, struct healcl_error *error)
+{
+    return new_file_commit(&file->file, error);
+}
+
+void native_file_free(struct native_file *file)
+{
+    if (file)
+        new_file_discard(&file->file);
+    free(file);
 }
 
 bool native_cancelled(void *context)

@@ -37,6 +37,21 @@ bool native_event_wait(struct native_event *event);
 /* Polls up to 50 ms whether healcl_queue_wait would return at once. */
 bool native_queue_settled(struct healcl_queue *queue);
 
+/* A file that appears whole or not at all, as the program's reports do: src/core/new_file.h, where
+ * the errors are told. */
+struct native_file;
+enum healcl_status native_file_open(const char *path, struct native_file **file,
+                                    struct healcl_error *error);
+
+/* Whether all was written, as far as is known. */
+bool native_file_write(struct native_file *file, const char *data, size_t size);
+
+/* Closes the file, and gives it its name. */
+enum healcl_status native_file_commit(struct native_file *file, struct healcl_error *error);
+
+/* Removes a file that has not been committed, and frees it. */
+void native_file_free(struct native_file *file);
+
 /* For struct healcl_observer: asks python_cancelled every 50 ms. */
 bool native_cancelled(void *context);
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import stat
+import subprocess
+import sys
 import tempfile
 import unittest
 from contextlib import nullcontext
@@ -9,7 +12,8 @@ import numpy as np
 
 import healcl
 from healcl import fhe
-from support import TRANSCRIPTS, both, device, is_tagged, operations, replay, transcript
+from support import (TRANSCRIPTS, both, device, is_tagged, operations, python, replay,
+                     transcript)
 
 VENDORS = os.path.join(TRANSCRIPTS, "..", "examples", "extensions")
 QUICK = ["aliasing.json", "layout.json", "memory.json", "names.json", "recognizer.json", "ntt.json"]
@@ -207,6 +211,80 @@ class Recorders(unittest.TestCase):
     def test_nothing_is_written_after_an_exception(self):
         self.assertRaises(ZeroDivisionError, self.record, lambda engine: 1 // 0)
         self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+
+    def test_files_are_written_as_the_program_does(self):
+        folder = os.path.dirname(self.path)
+        target, node = (os.path.join(folder, name) for name in ("target", "node"))
+        os.symlink(target, self.path)
+        for path in target, self.path:
+            with open(target, "w", encoding="utf-8"), healcl.record(path, "reference") as one, \
+                    healcl.record(path, "reference") as other:
+                one.device_to_host(one.host_to_device([1]))
+                other.device_to_host(other.host_to_device([2, 3]))
+                self.assertEqual(os.path.getsize(target), 0)
+            self.assertTrue(healcl.load(self.path).run("reference").verified)
+        self.assertTrue(os.path.islink(self.path))
+        self.assertEqual(sorted(os.listdir(folder)), ["program.json", "target"])
+        if os.getuid() == 0:
+            os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 7))  # as /dev/full
+            with self.assertRaisesRegex(healcl.FileError, "No space left"), \
+                    healcl.record(node, "reference") as recorded:
+                recorded.host_to_device(np.zeros(10**5, np.int64))
+            self.assertTrue(stat.S_ISCHR(os.stat(node).st_mode))
+
+    def test_a_limit_of_files_leaves_nothing(self):
+        done = python("""
+import resource, sys, healcl, numpy as np
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+for size in 10, 10**5:  # noticed at the end, and on the way
+    try:
+        with healcl.record(sys.argv[1], healcl.reference) as e:
+            for _ in range(10):
+                try:
+                    e.host_to_device(np.random.default_rng(0).integers(0, 1 << 62, size))
+                except healcl.Error as error:
+                    if size == 10:
+                        raise
+    except healcl.FileError as error:
+        print(error)
+""", self.path)
+        self.assertEqual(done.stdout, ("cannot write '%s': File too large\n" % self.path) * 2,
+                         done.stderr)
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+
+    def test_inputs_are_not_written_over(self):
+        pack = os.path.join(os.path.dirname(self.path), "p.json")
+        subprocess.run([sys.executable, "-m", "healcl", "pack", transcript("segments.json"), "-o",
+                        pack], stdout=subprocess.DEVNULL, check=True)
+        dump = os.path.join(os.path.dirname(self.path), "dump")
+        os.mkdir(dump)
+        os.symlink(pack + ".bin", os.path.join(dump, "results.json"))
+        os.link(pack + ".bin", self.path)
+        with healcl.load(pack) as t:
+            for path in pack, pack + ".bin", self.path:
+                with self.assertRaisesRegex(healcl.FileError, "it is the input '.*p.json"):
+                    healcl.record(path, "reference").__enter__()
+            with self.assertRaisesRegex(healcl.FileError, "it is the input '.*p.json.bin'"):
+                t.run("reference", dump=dump)
+        self.assertTrue(healcl.load(pack).run("reference").verified)
+
+    def test_what_is_recorded_can_be_loaded(self):
+        def program(engine):
+            with engine.segment(name):
+                engine.zeros(1, np.int64)
+
+        for name in ("", "é", "\n\"\\", "a" * 10**5):
+            self.assertEqual(self.record(program).segments, (name,))
+        for name in (None, 5, b"a", "\0", "\ud800", "a" * 10**6):
+            with self.assertRaisesRegex(healcl.ArgumentError, "a segment's name"):
+                self.record(program)
+        arrays = [np.arange(6, dtype=dtype).reshape(2, 3) for dtype in (">i4", ">i8", "<i8")]
+        for array in arrays + [arrays[0][::-1, ::2], np.asfortranarray(arrays[1])]:
+            for inputs in (True, False):
+                t = self.record(lambda engine: engine.device_to_host(engine.host_to_device(array)),
+                                inputs=inputs)
+                self.assertTrue(t.run("reference", verify=True, inputs=None if inputs else {
+                    0: np.ascontiguousarray(array, t.inputs[0].dtype)}).verified)
 
     def test_what_is_no_engine_is_refused(self):
         for wrong in (healcl.reference.queue(), 5, healcl.heal_engine):

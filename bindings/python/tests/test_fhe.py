@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -94,6 +95,19 @@ class Arrays(unittest.TestCase):
             found = fhe.rescale(fhe.ntt(a, self.ring)[None], self.ring, rounding, dev)
             np.testing.assert_array_equal(fhe.intt(found[0], rest), residues(
                 [(x + half) // last for x in integers(a, PRIMES)], PRIMES[:3]))
+
+    def test_recordings_without_inputs_have_tables(self):
+        key, a = (np.ones(shape, np.int64) for shape in ((3, 2, 4, 32), (2, 3, 32)))
+        with tempfile.TemporaryDirectory() as folder, fhe.from_arrays(
+                healcl.reference, self.ring, galois_keys={3: key}) as he:
+            path = os.path.join(folder, "t.json")
+            with he.record(path, inputs=False) as program:
+                program.store(program.rotate(program.load(a, 2.0**20), 1))
+            t = healcl.load(path)
+            given = {number: (key if info.shape[1] == 3 else a).reshape(info.shape)
+                     for number, info in enumerate(t.inputs) if not info.has_data}
+            self.assertEqual(len(given), 2)
+            self.assertTrue(t.run(healcl.reference, inputs=given, verify=True).verified)
 
     def test_mistakes(self):
         ring, zeros = self.ring, np.zeros((4, 32), np.int64)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import io
 import json
 import os
 import threading
+import zlib
 from collections import deque
 from contextlib import contextmanager
-from typing import IO, Any, Deque, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from ._arrays import DTYPES, as_array, dtype_number
 from ._calls import FUNCTIONS, Tensor
 from ._device import AnyDevice, Device
 from ._engine import Engine, heal_engine
-from ._errors import ArgumentError, FileError, StateError
+from ._errors import ArgumentError, Error, StateError, c_string, call
 from ._handle import Uncopied
-from ._native import lib
+from ._native import ffi, lib
 from ._operations import Operations
 from ._refused import OnDevice
 
+_NAME_MAX = 1 << 19  # of a segment: an entry of a transcript may have 1 MiB of text
+_GZIP = 16 + zlib.MAX_WBITS
 _TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
 
 
@@ -65,9 +67,10 @@ class Recorder(Uncopied):
     def __init__(self, path: Union[str, os.PathLike[str]], engine: Engine, inputs: bool) -> None:
         self._engine = engine
         self._inputs = inputs
-        self._path = os.fspath(path)
-        self._part = self._path + ".part"
-        self._file: Optional[IO[bytes]] = None
+        self._path = os.fsdecode(path)
+        self._file: Any = None
+        self._failure: Optional[Error] = None  # why the file is not whole
+        self._packer: Any = None
         self._lock = threading.RLock()
         self._dropped: Deque[int] = deque()
         self._names = 0
@@ -114,10 +117,16 @@ class Recorder(Uncopied):
 
     def host_to_device(self, host: Any, dtype: Any = None) -> RecordedTensor:
         """The engine's, recorded with the elements, or without where inputs stay out."""
+        return self._upload(host, dtype, self._inputs)
+
+    def upload_table(self, host: Any) -> RecordedTensor:
+        """The same for what is no secret, such as moduli: recorded with the elements."""
+        return self._upload(host, None, True)
+
+    def _upload(self, host: Any, dtype: Any, with_data: bool) -> RecordedTensor:
         with self._lock:
             tensor = self._named(self._engine.host_to_device(host, dtype))
-            array = as_array(host)
-            self._operation("host_to_device", [host_argument(array, self._inputs)],
+            self._operation("host_to_device", [host_argument(as_array(host), with_data)],
                             self._pointer(tensor))
             return tensor
 
@@ -140,6 +149,9 @@ class Recorder(Uncopied):
     @contextmanager
     def segment(self, name: str) -> Iterator[None]:
         """Puts the calls within into a segment of the transcript."""
+        if not isinstance(name, str) or not _is_segment_name(name):
+            raise ArgumentError("a segment's name is text without U+0000 and halves of surrogate "
+                                "pairs, of at most %d bytes as JSON, not %.60r" % (_NAME_MAX, name))
         with self._lock:
             if self._segment:
                 raise StateError("segments do not nest")
@@ -153,28 +165,29 @@ class Recorder(Uncopied):
                 self._segment = False
 
     def __enter__(self) -> Recorder:
-        opened: Any = gzip.open if self._path.endswith(".gz") else open
+        pointer = ffi.new("struct native_file **")
+        path = self._path if os.path.isabs(self._path) else os.path.join(os.getcwd(), self._path)
         try:
-            self._file = opened(self._part, "wb")
-        except OSError as error:
-            raise FileError("cannot write '%s': %s" % (self._path, error.strerror)) from error
+            call(lib.native_file_open, c_string(path), pointer)
+        finally:
+            file = ffi.gc(pointer[0], lib.native_file_free)
+        self._packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP) if path.endswith(".gz") else None
+        self._file = file
         self._write('{"__type__":"ExecutionTranscript","transcript":[')
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
         with self._lock:
-            assert self._file is not None
             try:
                 if kind is None:
                     self._frees()
                     self._write("\n]}\n")
+                    if self._packer:
+                        self._put(self._packer.flush())
+                    call(lib.native_file_commit, self._file)
             finally:
                 file, self._file = self._file, None
-                file.close()
-            if kind is None:
-                os.replace(self._part, self._path)
-            else:
-                os.remove(self._part)
+                ffi.release(file)
 
     # ---- the transcript's side
 
@@ -203,7 +216,7 @@ class Recorder(Uncopied):
 
     def _tables(self, ring: Any) -> Dict[str, RecordedTensor]:
         if ring not in self._rings:
-            self._rings[ring] = {name: self.host_to_device(table)
+            self._rings[ring] = {name: self.upload_table(table)
                                  for name, table in ring.tables.items()}
         return self._rings[ring]
 
@@ -238,7 +251,23 @@ class Recorder(Uncopied):
     def _write(self, text: str) -> None:
         if self._file is None:
             raise StateError("the recorder is used outside of its 'with'")
-        self._file.write(text.encode())
+        data = text.encode()
+        self._put(self._packer.compress(data) if self._packer else data)
+
+    def _put(self, data: bytes) -> None:
+        if self._failure is None and not lib.native_file_write(self._file, data, len(data)):
+            try:
+                call(lib.native_file_commit, self._file)  # which says what is wrong
+            except Error as error:
+                self._failure = error
+        if self._failure is not None:
+            raise self._failure
+
+
+def _is_segment_name(name: str) -> bool:
+    written = json.dumps(name)
+    return "\0" not in name and not any("\ud800" <= each <= "\udfff" for each in name) and \
+        len(written) <= _NAME_MAX
 
 
 def _kind(name: str) -> Dict[str, str]:
@@ -263,6 +292,7 @@ def _item(value: Any) -> Dict[str, Any]:
 
 def host_argument(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
     """An array as a transcript has it; without its elements, where inputs stay out."""
+    array = array.astype(DTYPES[dtype_number(array.dtype)], copy=False)  # in native byte order
     content = {"type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)}
     if with_data:
         file = io.BytesIO()

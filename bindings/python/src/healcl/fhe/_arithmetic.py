@@ -51,13 +51,17 @@ class Arithmetic:
                 self._kept[key] = make()
         return self._kept[key]
 
-    def upload(self, array: Any) -> Any:
-        """A tensor of an integer array."""
-        return self.engine.host_to_device(np.ascontiguousarray(array, np.int64))
+    def upload(self, array: Any, is_input: bool = True) -> Any:
+        """A tensor of an integer array. is_input: of a key or a ciphertext, which recordings may
+        leave out."""
+        upload = self.engine.host_to_device
+        if not is_input:
+            upload = getattr(self.engine, "upload_table", upload)
+        return upload(np.ascontiguousarray(array, np.int64))
 
     def constant(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """A tensor of the array that `make` returns, made once for the key."""
-        return self.keep(key, lambda: self.upload(make()))
+        return self.keep(key, lambda: self.upload(make(), False))
 
     def empty(self, *shape: int) -> Any:
         return self.engine.empty(shape, np.int64)
@@ -164,7 +168,7 @@ class Arithmetic:
         count, product = len(moduli), math.prod(moduli[:special])
         half = product >> 1
         halves = self.upload([[half % q] for q in moduli[:special]] + [
-            [half * pow(product, -1, q) % q] for q in moduli[special:]])
+            [half * pow(product, -1, q) % q] for q in moduli[special:]], False)
         out = engine.modsum(engine.zeros((1, 1, count, self.ring.n), np.int64), halves,
                             self.column(0, count))
         return engine.expand(engine.squeeze(self.transform(out, 0, count, out), 0), 0, 2)

@@ -192,8 +192,9 @@ class Evaluator(Closed):
         primes = self._primes[:max(1, array.shape[-2])]
         array = self.ring.check(array, primes, array.ndim, what)
         scale = self._check_scale(scale, len(primes))
-        kind = Ciphertext if array.ndim == 3 else Plaintext
-        return kind(self, self._on.upload(array.reshape(-1, 1, *array.shape[-2:])), scale, slots)
+        is_input = array.ndim == 3
+        tensor = self._on.upload(array.reshape(-1, 1, *array.shape[-2:]), is_input)
+        return (Ciphertext if is_input else Plaintext)(self, tensor, scale, slots)
 
     def store(self, a: Ciphertext) -> Any:
         """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
@@ -208,7 +209,8 @@ class Evaluator(Closed):
         """An evaluator for use in a 'with', which also writes what it does as a transcript.
 
         path    of the transcript; packed where it ends in .gz
-        inputs  whether keys and ciphertexts are written with their elements
+        inputs  whether keys and ciphertexts are written with their elements; plaintexts, moduli and
+                tables are in any case
 
         All is uploaded in its first segment. store() is a download, whose result is expected.
 
