@@ -1,7 +1,9 @@
 /* healcl pack */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "cli/command_job.h"
@@ -144,7 +146,27 @@ static enum healcl_status write_entries(struct pack_command *self, struct healcl
     return source_check(&self->source, error);
 }
 
+/* Lets packs of one folder get their names by turns, so that both files are of the same one: until
+ * the descriptor is closed. */
+static int lock_folder(const char *path)
+{
+    char *folder = xasprintf("%.*s.", (int)(text_base_name(path) - path), path);
+    const int lock = open(folder, O_RDONLY | O_CLOEXEC);
+    free(folder);
+    if (lock >= 0)
+        (void)flock(lock, LOCK_EX); /* a file system may have no locks */
+    return lock;
+}
+
 /* The payloads first: a transcript is never there without them. */
+static enum healcl_status commit(struct pack_command *self, struct healcl_error *error)
+{
+    if (fflush(self->text.stream) == 0 && !ferror(self->text.stream) &&
+        fsync(fileno(self->text.stream)) == 0)
+        TRY(new_file_commit(&self->raw, error));
+    return new_file_commit(&self->text, error);
+}
+
 static enum healcl_status pack(void *context, struct healcl_error *error)
 {
     struct pack_command *self = context;
@@ -155,9 +177,11 @@ static enum healcl_status pack(void *context, struct healcl_error *error)
     TRY(new_file_open(&self->text, self->path, error));
     progress_say(&self->job.progress, "packing %s", self->job.file);
     TRY(source_explain(&self->source, write_entries(self, error), error));
-    if (fflush(self->text.stream) == 0 && fsync(fileno(self->text.stream)) == 0)
-        TRY(new_file_commit(&self->raw, error));
-    return new_file_commit(&self->text, error);
+    const int lock = lock_folder(self->path);
+    const enum healcl_status status = commit(self, error);
+    if (lock >= 0)
+        close(lock);
+    return status;
 }
 
 static void print(void *context, const cJSON *document, const struct style *style)
