@@ -436,6 +436,27 @@ static enum healcl_status find_inputs(struct serve_command *self, struct healcl_
     return HEALCL_OK;
 }
 
+/* Refuses results that links lead from to files of requests. Hard links need no look: a result gets
+ * a new file. */
+static enum healcl_status check_links(const struct serve_command *self, struct healcl_error *error)
+{
+    char path[PATH_SIZE], input[PATH_SIZE];
+    struct stat about, other;
+    for (size_t i = 0; i < self->count * result_count(self); i++) {
+        result_path(self, self->names[i / result_count(self)], i % result_count(self), path);
+        if (lstat(path, &about) != 0 || !S_ISLNK(about.st_mode) || stat(path, &about) != 0)
+            continue;
+        for (size_t j = 0; j < self->count * self->input_count; j++) {
+            input_path(self, self->names[j / self->input_count], j % self->input_count, input);
+            if (stat(input, &other) == 0 && about.st_dev == other.st_dev &&
+                about.st_ino == other.st_ino)
+                FAIL(error, HEALCL_USAGE, "cannot write '%.400s': it is the input '%.400s'", path,
+                     input);
+        }
+    }
+    return HEALCL_OK;
+}
+
 /* Serves requests until there are none: each of the sessions' threads takes one batch after the
  * other, so that one reads and uploads while another one computes. Returns GOES_ON or the exit code
  * of all. What a device or a file does wrong behind the opening ends all ranks. */
@@ -448,6 +469,8 @@ static int serve(struct serve_command *self)
     for (uint32_t i = 0; i < SESSIONS_MAX; i++)
         workers[i].command = self;
     enum healcl_status status = find_inputs(self, &error);
+    if (status == HEALCL_OK && self->ranks.rank == 0)
+        status = check_links(self, &error);
     if (status == HEALCL_OK && self->ranks.rank == 0)
         status = find_since(self, &error);
     int code = ranks_agree(&self->ranks, status, NULL, &error);

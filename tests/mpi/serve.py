@@ -98,6 +98,9 @@ def check_two_inputs(launcher, place):
     launcher.run((RANKS, ("serve", "-q", *two)))
     assert read_npy(place / "two" / "a.npy") == [8, 10, 12]
     assert read_npy(place / "two" / "b.npy") == [2, 4, 6]
+    (place / "two" / "a.npy").unlink()
+    (place / "two" / "a.npy").symlink_to("../x/b.npy")
+    refuse(launcher, "cannot write 'two/a.npy': it is the input 'x/b.npy'", *two)
     (place / "w" / "a.npy").rename(place / "w" / "c.npy")
     refuse(launcher, "'w/a.npy': No such file", *two)
 
