@@ -63,29 +63,15 @@ static void forget_handle(struct healcl_tensor *tensor)
     queue_drop(queue, &tensor->view);
 }
 
-/* Adds handles, each before the next one, to the released ones. */
-static void add_released(struct handles *handles, struct healcl_tensor *last)
-{
-    struct healcl_tensor *first = last, *before = atomic_load(&handles->released);
-    while (first->released)
-        first = first->released;
-    do
-        first->released = before;
-    while (!atomic_compare_exchange_weak(&handles->released, &before, last));
-}
-
 enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl_error *error)
 {
-    if (!atomic_load_explicit(&queue->handles->released, memory_order_relaxed))
-        return HEALCL_OK;
-    struct healcl_tensor *tensor = atomic_exchange(&queue->handles->released, NULL), *before;
-    for (; tensor; tensor = before) {
-        if (queue->eager.plan.step_count == EAGER_STEPS_MAX &&
-            queue_await(queue, error) != HEALCL_OK) {
-            add_released(queue->handles, tensor);
-            return HEALCL_CANCELLED;
-        }
-        before = tensor->released;
+    struct healcl_tensor *tensor;
+    while ((tensor = atomic_load(&queue->handles->released))) {
+        if (queue->eager.plan.step_count == EAGER_STEPS_MAX)
+            TRY(queue_await(queue, error));
+        /* Nobody else takes one off: what lies below it stays. */
+        if (!atomic_compare_exchange_weak(&queue->handles->released, &tensor, tensor->released))
+            continue;
         forget_handle(tensor);
         free_handle(tensor);
     }
@@ -117,8 +103,10 @@ void healcl_tensor_release(struct healcl_tensor *tensor)
         return;
     struct handles *handles = tensor->handles;
     atomic_fetch_add(&handles->owners, 1); /* the handle may be gone at once */
-    tensor->released = NULL;
-    add_released(handles, tensor);
+    struct healcl_tensor *before = atomic_load(&handles->released);
+    do
+        tensor->released = before;
+    while (!atomic_compare_exchange_weak(&handles->released, &before, tensor));
     if (atomic_load(&handles->is_closed))
         free_left(handles);
     disown(handles);

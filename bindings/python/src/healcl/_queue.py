@@ -75,7 +75,8 @@ class Queue(Closed):
             return int(lib.healcl_queue_fallbacks(self._handle.get()))
 
     def close(self) -> None:
-        """Ends what goes on, in other threads too. Its tensors can only be dropped then."""
+        """Ends what goes on, in other threads too, and waits until the device has done the calls
+        before. Its tensors can only be dropped then."""
         self._handle.close()
         self.ops._rings.clear()
 
