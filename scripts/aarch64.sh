@@ -3,17 +3,18 @@
 # Builds healcl for AArch64 and checks it in a Debian arm64 root, which it makes, with PoCL as it
 # compiles there; on any other machine in emulation.
 #
-#   aarch64.sh [--root FOLDER] [--shell]
+#   aarch64.sh [--root FOLDER] [--quick|--shell]
 #
 # --root: where the root is, or is to be made; by default ~/.cache/healcl-cpus/aarch64/root. Remove it
 #   to have it made again.
+# --quick: a few transcripts and calls, in minutes (platforms.py).
 # --shell: builds, and opens a shell in the root instead; healcl is in build/qemu-aarch64 there too.
 #
-# Runs the conformance set, if it is beside the clone, the bundled transcripts, 100 random programs and
-# `healcl check --quick`, with general kernels and with each way to multiply in vectors.
+# Otherwise it runs the conformance set, if it is beside the clone, the bundled transcripts, 100 random
+# programs and `healcl check --quick`, with general kernels and with each way to multiply in vectors.
 #
 # It takes root's rights, a network, packages debootstrap, clang and lld, and qemu-aarch64-static
-# (package qemu-user-static; QEMU_AARCH64 names one that need not be installed): five minutes for the
+# (package qemu-user-static; QEMU_AARCH64 names one that need not be installed): a minute for the
 # root, then an hour or two, for PoCL compiles in emulation. Times mean nothing there. Nothing stays
 # mounted, for all is in a mount namespace of its own, and the emulator's registration goes with it.
 set -euo pipefail
@@ -21,7 +22,7 @@ cd "$(dirname "$0")/.."
 . scripts/common.sh
 
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/healcl-cpus/aarch64
-root=$folder/root shell=
+root=$folder/root shell='' quick=''
 given=("$@")
 while [ $# -gt 0 ]; do
     case $1 in
@@ -31,6 +32,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     --shell) shell=1 ;;
+    --quick) quick=1 ;;
     *)
         print_help scripts/aarch64.sh
         [ "$1" = --help ] || exit 2
@@ -88,10 +90,10 @@ make_root() {
     mkdir -p "$root"
     debootstrap --arch=arm64 --foreign --variant=minbase --include="$packages" bookworm "$root" \
         "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" | tail -n 1
-    mount -t proc proc "$root/proc"
-    mount --rbind /sys "$root/sys"
-    chroot "$root" /debootstrap/debootstrap --second-stage | tail -n 1
-    umount -R "$root/sys" "$root/proc" 2>/dev/null || true # debootstrap may have been first
+    # Unpacked is enough: to configure packages takes ten minutes in emulation.
+    for package in "$root"/var/cache/apt/archives/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar -C "$root" -x --skip-old-files --keep-directory-symlink
+    done
     touch "$root/.healcl-ready"
 }
 
@@ -126,6 +128,11 @@ fi
 printf '#!/bin/sh\nexec chroot "%s" "%s" "$@"\n' "$root" "$PWD/build/qemu-aarch64/healcl" >"$folder/program"
 chmod +x "$folder/program"
 export TMPDIR=/tmp
+if [ -n "$quick" ]; then
+    compile_fast
+    python3 -B scripts/platforms.py --healcl "$folder/program" aarch64
+    exit
+fi
 step "AArch64"
 check_cpu "$folder/program" check || die "wrong on AArch64"
 step "all right on AArch64"
