@@ -38,6 +38,7 @@ def checked(part):
         return ""
     right = part["calls"] - part["failed"] - part["unsupported"]
     told = f"{right}/{part['calls']} calls"
+    told += f" of {', '.join(part['operations'])}" if "operations" in part else ""
     return told + (f" ({part['unsupported']:,} beyond it)" if part["unsupported"] else "")
 
 
@@ -46,13 +47,15 @@ def cells(device):
     newest = max(parts, key=lambda part: part["date"], default={})
     right = [verified(device.get("compare", {})), checked(device.get("check", {})),
              device.get("note", "")]
+    newest = newest or device  # what was recorded by hand
     commit = newest.get("commit", "")
-    how = [device.get("driver", ""), newest.get("date", "")[:10], commit and f"`{commit}`"]
+    how = [device.get("driver", ""), newest["date"][:10], commit and f"`{commit}`",
+           "`.ci/run`" if device.get("ci") else ""]
     return [device["title"], device["level"], ", ".join(filter(None, right)),
             ", ".join(filter(None, how))]
 
 
-HEADINGS = ["device", "level", "right", "driver, date, commit"]
+HEADINGS = ["device", "level", "right", "last run: driver, date, commit"]
 
 
 def plain(text):

@@ -7,6 +7,7 @@ import os
 import re
 import unittest
 
+from device_table import MARKED
 from run_docs import blocks, pages
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -14,6 +15,7 @@ LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`[^`\n]*`")
 TIME = re.compile(r"\d (?:ns|us|µs|ms|s|[MG]B/s)\b")
 VARIABLE = re.compile(r'"(HEALCL_[A-Z_]+)"')
+COUNT = re.compile(r"\b\d[\d,]+ (?:transcripts|right calls|(?:calls|runs) (?:are|were) right)\b")
 PER_UNIT = re.compile(r"\bns per unit\b")
 PROCESSOR = re.compile(r"\b(?:EPYC|Xeon|Ryzen|Core|Zen \d|Threadripper|Ampere|Graviton)\b")
 
@@ -86,6 +88,11 @@ class Documentation(unittest.TestCase):
         page = read(os.path.join(TOP, "docs", "PORTING.md"))
         self.assertEqual(set(re.findall(r"^\| `(HEALCL_[A-Z_]+)` \|", page, flags=re.M)),
                          variables_of_code())
+
+    def test_counts_come_from_results(self):
+        for path in pages():
+            with self.subTest(os.path.relpath(path, TOP)):
+                self.assertEqual(COUNT.findall(MARKED.sub("", read(path))), [])
 
     def test_the_readme_shows_an_example(self):
         self.assertIn(read(os.path.join(TOP, "examples", "run.c")),
