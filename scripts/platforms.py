@@ -36,16 +36,16 @@ class Platform(NamedTuple):
 
 
 PLATFORMS = {
-    "pocl": Platform("Portable Computing Language", 600),
-    "intel": Platform("Intel(R) OpenCL", 600),
-    "fpga": Platform("FPGA Emulation", 600, "Intel's FPGA emulator"),
-    "rusticl": Platform("rusticl", 600, "rusticl {driver} on llvmpipe"),
+    "pocl": Platform("Portable Computing Language", 900),
+    "intel": Platform("Intel(R) OpenCL", 900),
+    "fpga": Platform("FPGA Emulation", 900, "Intel's FPGA emulator"),
+    "rusticl": Platform("rusticl", 900, "rusticl {driver} on llvmpipe"),
     # In a root of Debian 13 (platforms.sh).
-    "rusticl-13": Platform("rusticl", 600, "rusticl {driver} on llvmpipe"),
-    "rusticl-13-fp64": Platform("rusticl", 600, "rusticl {driver} on llvmpipe, with fp64",
+    "rusticl-13": Platform("rusticl", 900, "rusticl {driver} on llvmpipe"),
+    "rusticl-13-fp64": Platform("rusticl", 900, "rusticl {driver} on llvmpipe, with fp64",
                                 environment={"RUSTICL_FEATURES": "fp64"}),
     # Simulators take a thousand times as long. This one reports races and accesses out of bounds.
-    "oclgrind": Platform("Oclgrind", 600, "Oclgrind", FEW, ["modsum"],
+    "oclgrind": Platform("Oclgrind", 900, "Oclgrind", FEW, ["modsum"],
                          {"OCLGRIND_DATA_RACES": "1", "OCLGRIND_CHECK_API": "1"}),
     "aarch64": Platform("Portable Computing Language", 900,
                         "PoCL {driver} on AArch64 (NEON), qemu-aarch64", FEW, ["modmul"]),

@@ -77,9 +77,9 @@ if [ "${1-}" = --all ]; then
         install_missing chromium fonts-dejavu-core
     fi
     # These compile kernels for GPUs that are not here (device_code.py, healcl compile --emit), and
-    # healcl for AArch64.
+    # healcl for AArch64; roots of other releases and machines are made by the last (platforms.sh).
     for package in clang-15 rocm-device-libs libclc-15 lld llvm-spirv-15 gcc-aarch64-linux-gnu \
-        libc6-dev-arm64-cross; do
+        libc6-dev-arm64-cross debootstrap qemu-user-static; do
         if apt-cache show "$package" >/dev/null 2>&1; then
             install_missing "$package"
         fi

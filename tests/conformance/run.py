@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whole transcripts with the healcl program and checks how each of them ends.
 
-    run.py good|bad|bundled|bundled-bad|fallback|random|vendors|ways --healcl PROGRAM [--source DIR]
+    run.py good|bad|bundled|bundled-bad|fallback|random|ways --healcl PROGRAM [--source DIR]
     run.py programs --healcl PROGRAM [--first SEED] [--count N]
 
 good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
@@ -15,8 +15,6 @@ which makes them.
 good, bundled: each transcript runs with one of the kernel variants too, by turns, not optimised.
 Where HEALCL_TEST_VARIANTS is 0 neither variants nor environments are tried. With HEALCL_TEST_ALL=1
 all seeds, and all variants.
-vendors: good and bundled transcripts on every further device that can be seen (see
-scripts/setup-vendors.sh); on simulators small ones. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
 ways: good, where they are there, and bundled transcripts with general kernels and with each way to
 multiply in vectors, and 100 random programs, in turn with one of these (with HEALCL_TEST_ALL=1 with
 each), for other CPUs (scripts/aarch64.sh, qemu_x86.sh).
@@ -57,7 +55,6 @@ KINDS = {"good": (14, "shared transcripts verified"),
          "bundled-bad": (200, "bundled bad transcripts ended as expected"),
          "fallback": (10, "transcripts verified without each operation"),
          "random": (40, "random programs verified"),
-         "vendors": (10, "transcripts verified on devices of other vendors"),
          "ways": (110, "transcripts verified with general kernels and each way to multiply"),
          "programs": (1, "random programs verified")}
 
@@ -91,12 +88,6 @@ HAS_VARIANTS = os.environ.get("HEALCL_TEST_VARIANTS") != "0"
 
 # The host reference is slow: files of up to this size.
 FALLBACK_BYTES = 1000000
-
-# Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
-SIMULATED_BYTES = 100000
-
-# Settings for these: the device's own choice, and those that every device should support.
-VENDOR_SHAPES = [{}, {"HEALCL_AS": "cpu"}, {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}]
 
 # Random programs run on the device as it is, then by turns overlapping, with work-groups of several work-items, the last of them not full, with the variants of
 # other devices, and as if nothing fitted the caches.
@@ -418,40 +409,6 @@ def simulator_says_nothing(runner, path, device, log):
             runner.fail(path, "%s has found errors" % device["name"], found[:2000])
 
 
-def run_vendor(runner, device, paths):
-    """Good transcripts on one device, with several kernel variants. Returns how many."""
-    if device["clock_mhz"] == 1:
-        paths = [path for path in paths if os.path.getsize(path) <= SIMULATED_BYTES]
-    with tempfile.TemporaryDirectory(prefix="healcl-vendor-") as folder:
-        log = os.path.join(folder, "log")
-        for path in paths:
-            for shape in VENDOR_SHAPES:
-                if shape.get("HEALCL_AS") == device["type"]:
-                    continue  # its own choice, or rusticl, whose loops end too early for long rows
-                runner.expect_good(path, "--device", device["index"],
-                                   environment={**shape, "OCLGRIND_LOG": log,
-                                                "OCLGRIND_DATA_RACES": "1"})
-                simulator_says_nothing(runner, path, device, log)
-    print("conformance: vendors: %d transcripts on %s (%s, driver %s)" % (
-        len(paths), device["name"], device["platform"], device["driver"]))
-    return len(paths)
-
-
-def run_vendors(runner, folders):
-    if os.environ.get("HEALCL_VENDORS") != "1":
-        print("conformance: vendors: HEALCL_VENDORS is not 1: skipped")
-        sys.exit(SKIPPED)
-    _, out, _ = runner.healcl("devices", "--json", "-")
-    usable = [device for device in json.loads(out)["devices"] if device["usable"]]
-    devices = [device for device in usable if not device["default"]]
-    if not devices and not runner.failures:
-        print("conformance: vendors: no further device can be seen "
-              "(scripts/setup-vendors.sh brings some): skipped")
-        sys.exit(SKIPPED)
-    paths = [path for folder in folders for path in transcripts(folder, False)]
-    return sum(run_vendor(runner, device, paths) for device in devices)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=sorted(KINDS))
@@ -483,7 +440,6 @@ def main():
                                                   for path in transcripts(folder, False)]),
         "bundled": lambda: run_good(runner, transcripts(own, False) + transcripts(own, False, ".gz")),
         "bundled-bad": lambda: run_bad(runner, list(bundled_bad(source))),
-        "vendors": lambda: run_vendors(runner, folders),
         "programs": lambda: run_programs(runner, source, arguments.first, arguments.count),
         "ways": lambda: run_ways(runner, folders, source),
         "random": lambda: run_random(runner, source),
