@@ -451,12 +451,15 @@ static char *find_payloads(const char *transcript)
     char *path = NULL;
     if (source_open(&source, transcript, NULL) != HEALCL_OK)
         return NULL;
-    enum healcl_status status = entry_reader_open(&source, &reader, NULL);
+    struct arena *arena = arena_create();
+    enum healcl_status status =
+        arena ? entry_reader_open(&source, arena, &reader, NULL) : HEALCL_NO_MEMORY;
     for (; status == HEALCL_OK && !source_beside(&source); status = entry ? status : HEALCL_REFUSED)
         status = entry_reader_next(reader, &entry, NULL);
     if (source_beside(&source))
         path = xstrdup(source_beside(&source));
     entry_reader_close(reader);
+    arena_free(arena);
     source_close(&source);
     return path;
 }
