@@ -167,14 +167,14 @@ static void add_row(cJSON *object, const struct coverage_row *row)
                         &row->cells[i]);
 }
 
-/* Adds the error, with the command that repeats the call. */
+/* Adds the error, with the command that repeats the call; option: NULL: of a transcript. */
 static void add_why(cJSON *object, const struct check_command *self, const char *option,
                     const char *operand, const struct healcl_error *why)
 {
     if (why->status == HEALCL_OK)
         return;
-    report_add_command(object, "check", &self->job.device->info, self->job.limits.operations,
-                       option, operand);
+    report_add_command(object, option ? "check" : "diagnose", &self->job.device->info,
+                       self->job.limits.operations, option ? option : "", operand);
     json_add_string(object, "message", why->message);
     if (why->detail)
         json_add_string(object, "detail", why->detail);
@@ -241,16 +241,6 @@ static void add_uses(cJSON *list, const struct check_command *self)
                             : use->why_not ? use->why_not
                                            : VENDOR_OF_OTHERS);
     }
-}
-
-/* A sequence or a transcript that is wrong, or beyond the device. */
-static void add_plan_failure(const struct check_command *self, int plans, const char *name,
-                             const char *dtype, const struct healcl_error *why)
-{
-    cJSON *object = json_add_object(self->failures, NULL);
-    JSON_ADD(object, STRING("op", plan_names[plans]), STRING("plan", name), STRING("dtype", dtype),
-             FLAG("unsupported", why->status == HEALCL_REFUSED));
-    add_why(object, self, plans == SEQUENCES ? "--case " : "", name, why);
 }
 
 static void add_variants(cJSON *list, const struct variants *variants)
@@ -442,8 +432,12 @@ static void count_plan(struct check_command *self, int plans, const char *name, 
     counts->passed += error->status == HEALCL_OK;
     counts->unsupported += is_beyond;
     if (error->status != HEALCL_OK &&
-        cJSON_GetArraySize(self->failures) < (is_beyond ? BEYOND_KEPT : FAILURES_KEPT))
-        add_plan_failure(self, plans, name, dtype, error);
+        cJSON_GetArraySize(self->failures) < (is_beyond ? BEYOND_KEPT : FAILURES_KEPT)) {
+        cJSON *object = json_add_object(self->failures, NULL);
+        JSON_ADD(object, STRING("op", plan_names[plans]), STRING("plan", name),
+                 STRING("dtype", dtype), FLAG("unsupported", is_beyond));
+        add_why(object, self, plans == SEQUENCES ? "--case " : NULL, name, error);
+    }
     healcl_error_clear(error);
 }
 
@@ -535,6 +529,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();
     variants_init(&self->variants, job->device);
+    job->device->callers.no_fallback = true; /* what the host ran says nothing of the device */
     check_rows(self);
     check_plans(self);
     check_examples(self);

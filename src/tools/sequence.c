@@ -11,6 +11,7 @@
 #include "tools/xmalloc.h"
 
 enum { SEQUENCE_SEED = 0x5e9e4ce, DIGITS = 3, FIRST_SIZES = 3, ALL_SIZES = 12 };
+enum { LINES_MOST = 64 }; /* of one letter */
 
 extern const char healcl_tools_sequences_txt[]; /* embedded; its comments say what it means */
 
@@ -34,40 +35,25 @@ struct sequence {
 
 /* ---------------------------------------------------------------- expansion */
 
-/* The next line from one on that begins with a letter and a blank or a number; NULL: there is none.
- */
+/* The next line from one on that begins with a letter alone; NULL: there is none. */
 static const char *find_line(const char *line, char letter)
 {
-    while (line && *line && (*line != letter || !strchr(" \n123456789", line[1])))
+    while (*line && (*line != letter || !isspace((unsigned char)line[1])))
         line = strchr(line, '\n') + 1;
-    return line && *line ? line : NULL;
-}
-
-static const char *line_behind(const char *line)
-{
-    return strchr(line, '\n') + 1;
-}
-
-/* As how many alternatives a line counts. */
-static int64_t weight_of(const char *line)
-{
-    return isdigit((unsigned char)line[1]) ? line[1] - '0' : 1;
+    return *line ? line : NULL;
 }
 
 /* Draws an alternative; those of a chain go by the sequence's number. */
 static const char *draw(struct sequence *self, char letter)
 {
-    const char *const first = find_line(healcl_tools_sequences_txt, letter), *line;
+    const char *found[LINES_MOST];
     int64_t count = 0;
-    for (line = first; line; line = find_line(line_behind(line), letter))
-        count += weight_of(line);
-    int64_t left = letter == 'Y'   ? self->number % count
-                   : letter == 'Z' ? self->number / 4 % count
-                                   : random_between(&self->random, 0, count - 1);
-    for (line = first; left >= weight_of(line); line = find_line(line_behind(line), letter))
-        left -= weight_of(line);
-    line += 1 + (isdigit((unsigned char)line[1]) != 0);
-    return line + (*line == ' ');
+    for (const char *line = healcl_tools_sequences_txt; (line = find_line(line, letter)); line++)
+        found[count++] = line;
+    const char *line = found[letter == 'Y'   ? self->number % count
+                             : letter == 'Z' ? self->number / 4 % count
+                                             : random_between(&self->random, 0, count - 1)];
+    return line + 1 + (line[1] == ' ');
 }
 
 static int64_t number_of(const struct sequence *self, char letter)
@@ -120,7 +106,7 @@ static struct sequence make(uint32_t number)
     const bool is_first = number < SEQUENCES_FIRST;
     const char *size = find_line(healcl_tools_sequences_txt, ':');
     for (uint32_t i = number / 16 % (is_first ? FIRST_SIZES : ALL_SIZES); i > 0; i--)
-        size = line_behind(size);
+        size = find_line(size + 1, ':');
     (void)!sscanf(size, ": %" SCNd64 "%" SCNd64 "%" SCNd64 "%" SCNd64, &self.r, &self.s, &self.n,
                   &self.k);
     self.dtype = sequence_dtype(number);
@@ -208,15 +194,15 @@ static void put_call(struct writer *writer, const char *call)
 static char *transcript_of(struct sequence *self, bool has_data)
 {
     struct writer writer = {0};
-    const char *line = find_line(healcl_tools_sequences_txt, '<'), *const first = line;
+    const char *const first = find_line(healcl_tools_sequences_txt, '<'), *line;
     writer_entry(&writer, "SEGMENT_START", "name", "prepare");
-    for (; line; line = find_line(line_behind(line), '<'))
+    for (line = first; line; line = find_line(line + 1, '<'))
         put_input(self, &writer, line, has_data);
     writer_entry(&writer, "SEGMENT_END", NULL, NULL);
     writer_entry(&writer, "SEGMENT_START", "name", "sequence");
     for (const char *call = self->calls.bytes; *call; call = strchr(call, ';') + 1)
         put_call(&writer, call);
-    for (line = first; strchr("abx", line[2]); line = line_behind(line)) {
+    for (line = first; strchr("abx", line[2]); line = find_line(line + 1, '<')) {
         char name[16];
         snprintf(name, sizeof name, self->layout == PACKED ? "%.2s" : "base_%.2s", line + 2);
         writer_download(&writer, name + strlen(name) - 2, DTYPE_INT64, NULL, NULL);
