@@ -94,18 +94,15 @@ static void note_obstacles(struct variants *self, const struct step *step)
     }
 }
 
-bool variants_are_new(struct variants *self, const struct plan *plan)
+bool variants_are_new(const struct variants *self, const struct plan *plan)
 {
-    bool are_new = false;
     for (size_t i = 0; i < plan->step_count; i++) {
         unsigned form;
         const struct variant_row *row = plan_form(self, &plan->steps[i], &form);
-        if (!row || row->planned & form)
-            continue;
-        note_obstacles(self, &plan->steps[i]);
-        are_new = true;
+        if (row && !(row->planned & form))
+            return true;
     }
-    return are_new;
+    return false;
 }
 
 void variants_end_call(struct variants *self, const struct plan *plan, bool is_right)
@@ -113,8 +110,10 @@ void variants_end_call(struct variants *self, const struct plan *plan, bool is_r
     for (size_t i = 0; i < plan->step_count; i++) {
         unsigned form;
         struct variant_row *row = plan_form(self, &plan->steps[i], &form);
-        if (row)
-            row->planned |= form;
+        if (!row || row->planned & form)
+            continue;
+        note_obstacles(self, &plan->steps[i]);
+        row->planned |= form;
     }
     for (size_t i = 0; i < self->count; i++) {
         struct variant_row *row = &self->rows[i];

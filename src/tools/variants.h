@@ -29,11 +29,11 @@ struct variants {
 void variants_init(struct variants *self, struct healcl_device *device);
 void variants_release(struct variants *self);
 
-/* Whether a plan has a step that the device runs in a way which no call has had so far. Notes what
- * keeps variants from running its steps. */
-bool variants_are_new(struct variants *self, const struct plan *plan);
+/* Whether a plan has a step that the device runs in a way which no call has had so far. */
+bool variants_are_new(const struct variants *self, const struct plan *plan);
 
-/* Ends a call, which was right or not, of such a plan: its ways are not new any more. */
+/* Ends a call, which was right or not, of such a plan: its ways are not new any more. Notes what
+ * keeps other variants from running its steps. */
 void variants_end_call(struct variants *self, const struct plan *plan, bool is_right);
 
 /* Why a row has no kernel. */
