@@ -37,7 +37,7 @@ class Failure(Exception):
 # Build options for Oclgrind, which supports neither LLVM's optimized code, nor prefetches, nor
 # fences (docs/DRIVERS.md).
 SYSTEM_OCLGRIND = "/etc/OpenCL/vendors/oclgrind.icd"
-OCLGRIND_BUILD_OPTIONS = "-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()="
+OCLGRIND_BUILD_OPTIONS = "-cl-opt-disable -DNO_HINTS"
 
 # A compiler's report on a kernel; None where it reports nothing.
 Code = collections.namedtuple("Code", [

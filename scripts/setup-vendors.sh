@@ -85,8 +85,6 @@ write_environment() {
 export OCL_ICD_VENDORS='$registered'
 export LD_LIBRARY_PATH='$libraries'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
 export RUSTICL_ENABLE=llvmpipe
-# Oclgrind knows neither what LLVM makes of optimized code, nor prefetches, nor fences (docs/DRIVERS.md).
-export OCLGRIND_BUILD_OPTIONS='-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()='
 END
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/command_job.h"
 #include "cli/text.h"
+#include "core/registry.h"
 #include "tools/xmalloc.h"
 
 enum { DRIVER_SECONDS = 30, MEASURE_SECONDS = 60 };
@@ -76,7 +77,13 @@ static enum healcl_status call_child(struct devices_command *self, int (*functio
     char what[sizeof info->name + 32], signal[PROCESS_SIGNAL_SIZE];
     subject = info;
     snprintf(what, sizeof what, "%s %s", info ? info->name : "devices", doing);
-    TRY(process_call(function, seconds, child, error));
+    bool goes_on = true;
+    while (goes_on) {
+        TRY(process_call(function, seconds, child, error));
+        goes_on = trial_end(!child->is_own && child->end <= PROCESS_KILLED);
+        if (goes_on)
+            process_result_release(child);
+    }
     const char *line = child->last_line, *colon = *line ? ": " : "";
     self->interrupted = child->end == PROCESS_INTERRUPTED ? child->code : 0;
     if (child->is_own || self->interrupted)
@@ -95,6 +102,7 @@ static enum healcl_status list_all(struct devices_command *self)
 {
     struct process_result child;
     struct healcl_error *error = &self->error;
+    (void)registry_share();
     enum healcl_status status =
         call_child(self, list_in_child, NULL, "are listed", self->job.timeout, &child, error);
     if (self->interrupted)
@@ -262,19 +270,26 @@ static void measure_all(struct devices_command *self, size_t only, int *code)
 /* ---------------------------------------------------------------- JSON */
 
 /* Adds limits that a passed self-test has found. */
-static void add_findings(cJSON *object, const struct device_info *info)
+static void add_findings(cJSON *object, const struct device_info *found)
 {
-    struct device_info found = *info;
-    self_test_take_findings(&found);
-    if (found.loop_limit > 0)
-        json_add_number(object, "loop_limit", found.loop_limit);
-    if (found.failed_families == 0)
+    if (found->loop_limit > 0)
+        json_add_number(object, "loop_limit", found->loop_limit);
+    if (found->compiler_limit != COMPILER_NO_LIMIT)
+        json_add_string(object, "without",
+                        found->compiler_limit == COMPILER_NO_HINTS
+                            ? "hints to its caches"
+                            : "hints to its caches and optimized code");
+    cJSON *ways = found->multiply_wrong ? json_add_array(object, "multiply_wrong") : NULL;
+    for (int way = 0; way < MULTIPLY_COUNT; way++)
+        if (found->multiply_wrong >> way & 1)
+            json_add_string(ways, NULL, multiply_name((enum multiply)way));
+    if (found->failed_families == 0)
         return;
     cJSON *families = json_add_array(object, "failed_families");
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (found.failed_families >> family & 1)
+        if (found->failed_families >> family & 1)
             json_add_string(families, NULL, kernel_family_name((enum kernel_family)family));
-    json_add_string(object, "family_failure", found.family_failure);
+    json_add_string(object, "family_failure", found->family_failure);
 }
 
 /* Adds the tuning and self-test that the device would be opened with. */
@@ -282,10 +297,12 @@ static void add_usable(cJSON *object, const struct device_info *info,
                        const struct self_test_result *self_test)
 {
     struct device_tuning tuning;
-    (void)!tuning_of_device(info, &tuning, NULL); /* opening it tells of a wrong environment */
+    struct device_info found = *info;
+    self_test_take_findings(&found);
+    (void)!tuning_of_device(&found, &tuning, NULL); /* opening it tells of a wrong environment */
     report_add_tuning(object, &tuning);
     report_add_self_test(object, self_test->outcome, self_test->reason);
-    add_findings(object, info);
+    add_findings(object, &found);
 }
 
 /* Adds a platform that does not list its devices. */
@@ -372,6 +389,8 @@ static void print(void *self, const cJSON *document, const struct style *style)
               "- platform {index}[ {platform:?}] cannot be asked for its devices: {error}");
     view_each(style, list, "- {index} cannot be used: {unusable_because}");
     view_each(style, list, "- {self_test_failure}");
+    view_each(style, list, "- {index}: multiply={multiply_wrong} is wrong, others are used");
+    view_each(style, list, "- {index} is used without {without}, which fail in its self-test");
     view_each(style, list, "- {index} runs on the host: {failed_families} ({family_failure})");
 }
 

@@ -283,6 +283,20 @@ static void become_child(const int pipes[2], pid_t parent, const sigset_t *befor
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
+/* Whether what has ended the child was a trial (registry.h): then another child begins behind it.
+ */
+static bool ends_a_trial(const struct watch *watch)
+{
+    const bool is_killed = WIFSIGNALED(watch->status) && WTERMSIG(watch->status) == SIGKILL;
+    if (!trial_end(watch->has_ended && !watch->was_killed && !is_killed &&
+                   !watch->verdict.is_reported))
+        return false;
+    temporary_remove_all();
+    return true;
+}
+
+enum { AGAIN = -1 };
+
 static int watch_child(struct watch *watch, struct command_job *job, const sigset_t *signals)
 {
     wait_for_end(watch, signals, job->timeout);
@@ -296,6 +310,8 @@ static int watch_child(struct watch *watch, struct command_job *job, const sigse
         watch->interrupt = number;
     if (watch->interrupt)
         end_by_signal(watch->interrupt);
+    if (ends_a_trial(watch))
+        return AGAIN;
     return watch->has_ended && verdict_holds(&watch->verdict, watch->status) ? watch->verdict.code
                                                                              : conclude(watch, job);
 }
@@ -321,22 +337,29 @@ void supervise(const struct command *command, struct command_job *job, bool open
     const char *patience = getenv("HEALCL_PROGRESS_SECONDS");
     if (patience && *patience && !parse_count(patience, UINT32_MAX, &watch.patience))
         watch.patience = 0;
-    int pipes[2];
+    int pipes[2], code = AGAIN;
     sigset_t signals, before;
     interrupts_of(&signals);
     sigprocmask(SIG_BLOCK, &signals, &before);
     const pid_t parent = getpid();
-    if (registry_share() && process_pipe(pipes))
-        watch.child = fork();
-    if (watch.child < 0) {
-        print_notice("cannot start a process: %s", strerror(errno));
-        end_at_once(EXIT_DEVICE);
+    const struct watch new_watch = watch;
+    const bool can_fork = registry_share();
+    while (code == AGAIN) {
+        watch = new_watch;
+        if (can_fork && process_pipe(pipes))
+            watch.child = fork();
+        if (watch.child < 0) {
+            print_notice("cannot start a process: %s", strerror(errno));
+            end_at_once(EXIT_DEVICE);
+        }
+        if (watch.child == 0) {
+            become_child(pipes, parent, &before);
+            return;
+        }
+        close(pipes[1]);
+        watch.words = pipes[0];
+        code = watch_child(&watch, job, &signals);
+        close(pipes[0]);
     }
-    if (watch.child == 0) {
-        become_child(pipes, parent, &before);
-        return;
-    }
-    close(pipes[1]);
-    watch.words = pipes[0];
-    end_at_once(watch_child(&watch, job, &signals));
+    end_at_once(code);
 }

@@ -34,6 +34,7 @@ static struct shared {
     atomic_uint_least64_t since; /* the call began; 0: there is none */
     const char *call;
     char driver[WAITING_SIZE / 2];
+    _Atomic uint32_t trial, first_trial;
 } own, *shared = &own;
 
 static struct mapping {
@@ -126,6 +127,25 @@ bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE])
     snprintf(text, WAITING_SIZE, *shared->driver ? "%s of '%s'" : "%s, which loads drivers,",
              shared->call, shared->driver);
     return true;
+}
+
+/* ---------------------------------------------------------------- trials */
+
+void trial_note(uint32_t next)
+{
+    shared->trial = next;
+}
+
+uint32_t trial_first(void)
+{
+    return shared->first_trial;
+}
+
+bool trial_end(bool goes_on)
+{
+    shared->first_trial = goes_on ? shared->trial : 0;
+    shared->trial = 0;
+    return shared->first_trial > 0;
 }
 
 /* ---------------------------------------------------------------- mapped files */

@@ -44,6 +44,19 @@ void waiting_driver(const char *name);
 enum { WAITING_SIZE = 160 };
 bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE]);
 
+/* ---- trials ---- */
+
+/* Notes that the process may end by what it tries now, and with which number the next one begins;
+ * 0: it tries nothing. */
+void trial_note(uint32_t next);
+
+/* The number to begin with: 0, but where a process has ended by a trial. */
+uint32_t trial_first(void);
+
+/* To be called when a process that shares its tables has ended. Returns whether that was by a trial
+ * and, with goes_on, the next process begins behind it. */
+bool trial_end(bool goes_on);
+
 /* ---- mapped files ---- */
 
 /* path: as a message names the file; it is cut after 480 bytes. */

@@ -51,6 +51,13 @@ struct device_info {
      * the first of these answers: "multiply_twiddle(0x1, 0x2, 0x3) is 0x1, not 0x2". */
     uint32_t failed_families;
     char family_failure[160];
+    /* Bit m for enum multiply m: vectors give right, or wrong, products so. */
+    uint32_t multiply_right, multiply_wrong;
+    enum compiler_limit {
+        COMPILER_NO_LIMIT,
+        COMPILER_NO_HINTS,      /* to caches: it fails, or crashes, where kernels have them */
+        COMPILER_NOT_OPTIMIZING /* nor can the device run code that was optimized */
+    } compiler_limit;
     bool lacks_maps;         /* the host cannot map memory, as the self-test has found */
     bool binaries_are_cheap; /* beside builds, as the self-test has measured on a CPU */
     bool launches_overlap;   /* at no cost to those that depend on each other, as the self-test has

@@ -258,13 +258,15 @@ static enum healcl_status open_and_test(const struct opencl *cl,
     /* A package's programs prove themselves each time: an image may be the whole device, as an
      * FPGA's is. */
     if ((*device)->programs->package ||
-        self_test_read_cached(&(*device)->info, reason) != SELF_TEST_PASSED) {
+        self_test_read_cached(&(*device)->info, reason) != SELF_TEST_PASSED ||
+        !self_test_covers(*device)) {
         device_log(*device, "%s is tested%s", (*device)->info.name,
                    (*device)->programs->package ? "" : ", as it has not been before");
         device_build_ahead(*device, &opening->lister, opening->trace);
         status = self_test_run_and_cache(*device, opening->trace, error);
         decide_binaries(*device);
-        if ((*device)->info.failed_families)
+        const struct device_info *found = &(*device)->info;
+        if (found->failed_families || found->multiply_wrong || found->compiler_limit)
             device_build_abandon(*device); /* other kernels run */
     }
     if (status == HEALCL_OK && options->queue)

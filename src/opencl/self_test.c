@@ -7,6 +7,7 @@
 
 #include "cl/base/base.h"
 #include "core/clock.h"
+#include "core/registry.h"
 #include "opencl/internal.h"
 
 __extension__ typedef __int128 int128;
@@ -347,6 +348,131 @@ static enum healcl_status run_kernel(struct healcl_device *device,
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- vectors */
+
+enum { LANE_GROUPS = 3, LANE_CASES = LANE_GROUPS * MODULI, LANE_ANSWERS = 6 };
+
+/* As cl/base/self_test_lanes.cl has them: eight a and b, and their modulus. */
+struct lane_case {
+    uint64_t a[LANES], b[LANES], q;
+};
+
+/* Of each modulus two vectors of values, and one of those where an estimate of a quotient that is
+ * wrong by the least part is wrong by 1: a or a*b is just below, or at, a multiple of q. */
+static void make_lane_cases(struct lane_case cases[LANE_CASES])
+{
+    for (size_t i = 0; i < LANE_CASES; i++) {
+        const uint64_t q = moduli[i / LANE_GROUPS], most = UINT64_MAX / q * q, step = UINT32_MAX;
+        const uint64_t edges[2][LANES] = {{q - 1, q - 1, q - 1 - (q - 1) / step, UINT64_MAX,
+                                           (uint64_t)1 << 63, most - 1, most, q / 2 + 1},
+                                          {1, q - 1, INT64_MAX, INT64_MAX, (uint64_t)1 << 63,
+                                           (uint64_t)((((uint128)1 << 32) + q - 1) % q), q / 2, 2}};
+        const size_t half = i % LANE_GROUPS * LANES;
+        cases[i].q = q;
+        for (size_t j = 0; j < LANES; j++) {
+            cases[i].a[j] = half < VALUES ? values[half + j] : edges[0][j];
+            cases[i].b[j] = half < VALUES ? values[VALUES - 1 - half - j] : edges[1][j];
+        }
+    }
+}
+
+static uint64_t inverse_bits(uint64_t q)
+{
+    const double inverse = 1.0 / (double)q * (1 - INVERSE_MARGIN);
+    uint64_t bits;
+    memcpy(&bits, &inverse, sizeof bits);
+    return bits;
+}
+
+/* Writes the first answer out of its range, or not of its residue; false where all are right. */
+static bool find_wrong_lane(const struct lane_case *lanes, enum multiply multiply,
+                            uint64_t answers[LANE_ANSWERS][LANES], char text[ANSWER_TEXT_SIZE])
+{
+    const uint128 q = lanes->q;
+    for (size_t i = 0; i < LANES; i++) {
+        const uint64_t magnitude = lanes->b[i] >> 63 ? 0 - lanes->b[i] : lanes->b[i];
+        const uint128 a = lanes->a[i], b = magnitude;
+        const struct {
+            const char *name;
+            uint128 value, limit; /* modulo q, and that it is below */
+        } rows[LANE_ANSWERS] = {
+            {"shrink", a, q + (1 << 16)},
+            {"reduce", a, q},
+            {"multiply", a % q * b, q},
+            {"append", ((a % q) << 32) + b, q + (q >> 8) + (1 << 17)},
+            {"multiply_lazy", a * (lanes->a[0] % q), q >> 62 ? 0 : 2 * q},
+        };
+        if (multiply == MULTIPLY_BY_DOUBLES && answers[0][i] != inverse_bits(lanes->q)) {
+            snprintf(text, ANSWER_TEXT_SIZE, "inverse(0x%" PRIx64 ") is 0x%" PRIx64, lanes->q,
+                     answers[0][i]);
+            return true;
+        }
+        for (size_t j = 0; j + 1 < LANE_ANSWERS; j++) {
+            const uint64_t answer = answers[j + 1][i];
+            if (rows[j].limit == 0 || (answer < rows[j].limit && answer % q == rows[j].value % q))
+                continue;
+            snprintf(text, ANSWER_TEXT_SIZE,
+                     "%s(0x%" PRIx64 ", 0x%" PRIx64 ", 0x%" PRIx64 ") is 0x%" PRIx64, rows[j].name,
+                     (uint64_t)a, (uint64_t)b, lanes->q, answer);
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum healcl_status run_lanes(struct healcl_device *device, const struct lane_case *cases,
+                                    uint64_t (*answers)[LANE_ANSWERS][LANES],
+                                    struct healcl_error *error)
+{
+    const size_t bytes = LANE_CASES * sizeof *answers;
+    struct buffer buffers[2] = {{.memory = NULL}};
+    struct launch launch = {.program = "base/self_test_lanes",
+                            .kernel = "self_test_lanes",
+                            .groups = LANE_CASES,
+                            .local_size = 1,
+                            .argument_count = 2,
+                            .arguments = {{.buffer = &buffers[0]}, {.buffer = &buffers[1]}}};
+    snprintf(launch.options, sizeof launch.options, "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32,
+             LANE_ANSWERS, device->tuning.multiply);
+    enum healcl_status status =
+        device_upload_memory(device, NULL, LANE_CASES * sizeof *cases, cases, &buffers[0], error);
+    if (status == HEALCL_OK)
+        status = device_buffer_acquire(device, bytes, false, &buffers[1], error);
+    if (status == HEALCL_OK)
+        status = device_launch(device, &launch, error);
+    if (status == HEALCL_OK)
+        status = device_read(device, &buffers[1], 0, bytes, answers, error);
+    device_buffer_release(device, &buffers[0]);
+    device_buffer_release(device, &buffers[1]);
+    return status;
+}
+
+/* Finds a way to multiply vectors that is right, where the device has vectors. */
+static enum healcl_status test_lanes(struct healcl_device *device, struct healcl_error *error)
+{
+    struct lane_case cases[LANE_CASES];
+    uint64_t answers[LANE_CASES][LANE_ANSWERS][LANES];
+    struct device_info *info = &device->info;
+    make_lane_cases(cases);
+    while (tuning_has_vectors(&device->tuning)) {
+        const uint32_t multiply = device->tuning.multiply, bit = UINT32_C(1) << multiply;
+        char text[ANSWER_TEXT_SIZE];
+        bool is_wrong = false;
+        TRY(run_lanes(device, cases, answers, error));
+        for (size_t i = 0; i < LANE_CASES && !is_wrong; i++)
+            is_wrong = find_wrong_lane(&cases[i], (enum multiply)multiply, answers[i], text);
+        *(is_wrong ? &info->multiply_wrong : &info->multiply_right) |= bit;
+        if (!is_wrong)
+            return HEALCL_OK;
+        if (device->programs->package) /* whose programs multiply so */
+            FAIL_TEST(error, info, "%s", text);
+        device_log(device, "%s: %s is wrong: %s", info->name,
+                   multiply_name((enum multiply)multiply), text);
+        TRY(device_note_findings(device, info->loop_limit, info->launches_overlap, error));
+    }
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- overlapping */
 
 enum {
@@ -428,22 +554,29 @@ static enum healcl_status compare_repetitions(struct healcl_device *device,
 }
 
 static enum healcl_status run_and_compare(struct healcl_device *device, struct outputs *outputs,
-                                          struct outputs *known, struct healcl_error *error)
+                                          struct outputs *known, bool *runs,
+                                          struct healcl_error *error)
 {
     struct operands cases[CASES];
     struct test_launch test = {.repetitions = 0};
     bool overlap = false;
     device->info.failed_families = 0;
+    device->info.multiply_right = device->info.multiply_wrong = 0;
     make_cases(cases);
     know_outputs(cases, known);
     enum healcl_status status = device_try_map(device, error);
     if (status == HEALCL_OK)
         status = run_kernel(device, cases, outputs, &test, error);
-    if (status != HEALCL_OK)
-        error_prefix(error, "device %u:%u %s: self-test: ", device->info.platform_index,
-                     device->info.device_index, device->info.name);
+    *runs = status == HEALCL_OK;
     if (status == HEALCL_OK)
         status = compare_outputs(&device->info, cases, outputs, known, error);
+    if (status == HEALCL_OK) {
+        status = test_lanes(device, error);
+        *runs = status == HEALCL_OK || device->programs->package;
+    }
+    if (!*runs)
+        error_prefix(error, "device %u:%u %s: self-test: ", device->info.platform_index,
+                     device->info.device_index, device->info.name);
     struct trace *trace = device->programs->opening_trace;
     size_t span = trace_begin(trace, "self-test", "find out whether launches may overlap");
     if (status == HEALCL_OK)
@@ -457,18 +590,37 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
     return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, error);
 }
 
+/* Leaves out more and more of what compilers may fail of, until the kernels run. Where the process
+ * ends meanwhile, supervise.h has the next one begin behind that. */
+static enum healcl_status try_compilers(struct healcl_device *device, struct outputs *outputs,
+                                        struct healcl_error *error)
+{
+    bool runs = false;
+    for (uint32_t limit = trial_first();;) {
+        device->info.compiler_limit = (enum compiler_limit)limit;
+        trial_note(limit < COMPILER_NOT_OPTIMIZING ? limit + 1 : 0);
+        enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], &runs, error);
+        trial_note(0);
+        if (runs || status != HEALCL_DEVICE || limit >= COMPILER_NOT_OPTIMIZING)
+            return status;
+        healcl_error_clear(error);
+        /* The same again where a binary that was there may be at fault. */
+        limit += !device_programs_discard(device) || device->programs->package;
+    }
+}
+
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
 {
     struct outputs *outputs = calloc(2, sizeof *outputs); /* what is, and what should be */
     NEED_MEMORY(outputs, error);
     device->programs->distrusted = false;
-    enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
+    enum healcl_status status = try_compilers(device, outputs, error);
     /* A failure leaves nothing behind; a binary that was there may be at fault, and not what the
      * compiler makes now. */
     bool fails = status == HEALCL_DEVICE || device->info.failed_families != 0;
     if (fails && device_programs_discard(device)) {
         healcl_error_clear(error);
-        status = run_and_compare(device, &outputs[0], &outputs[1], error);
+        status = try_compilers(device, outputs, error);
         if (status == HEALCL_DEVICE)
             (void)device_programs_discard(device);
     }
@@ -484,7 +636,8 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
  * the name anyway. */
 #define SELF_TEST_ABI "healcl self-test 9"
 
-extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
+extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[],
+    healcl_cl_base_self_test_lanes[];
 
 /* Layers between the loader and the driver, which may change what a device does, count as another
  * driver; a device of which fewer units are used may do other things to advantage. */
@@ -492,8 +645,12 @@ static void name_of(const struct device_info *info, char name[CACHE_NAME_SIZE])
 {
     char units[16];
     const char *layers = getenv("OPENCL_LAYERS");
-    const char *const texts[] = {SELF_TEST_ABI, layers ? layers : "", healcl_cl_base_arithmetic_h,
-                                 healcl_cl_base_self_test, units};
+    const char *const texts[] = {SELF_TEST_ABI,
+                                 layers ? layers : "",
+                                 healcl_cl_base_arithmetic_h,
+                                 healcl_cl_base_self_test,
+                                 healcl_cl_base_self_test_lanes,
+                                 units};
     snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
     cache_name(info, "selftest", sizeof texts / sizeof *texts, texts, name);
 }
@@ -530,15 +687,26 @@ enum self_test_outcome self_test_read_cached(const struct device_info *info,
     return has_passed ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
 }
 
+bool self_test_covers(const struct healcl_device *device)
+{
+    return !tuning_has_vectors(&device->tuning) ||
+           device->info.multiply_right >> device->tuning.multiply & 1;
+}
+
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
     int overlap, lacks_maps, binaries;
     uint64_t loop_limit;
-    uint32_t families;
-    if (!read_cached(info, line) || sscanf(line, PASSED " %d %" SCNu64 " %d %d %" SCNu32, &overlap,
-                                           &loop_limit, &lacks_maps, &binaries, &families) != 5)
+    uint32_t families, right, wrong, limit;
+    if (!read_cached(info, line) ||
+        sscanf(line, PASSED " %d %" SCNu64 " %d %d %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32,
+               &overlap, &loop_limit, &lacks_maps, &binaries, &families, &right, &wrong,
+               &limit) != 8)
         return;
+    info->multiply_right = right;
+    info->multiply_wrong = wrong;
+    info->compiler_limit = (enum compiler_limit)(limit % (COMPILER_NOT_OPTIMIZING + 1));
     const char *why = strchr(line, ':');
     info->launches_overlap = overlap != 0;
     info->loop_limit = loop_limit;
@@ -557,9 +725,11 @@ static void keep(const struct healcl_device *device, enum healcl_status status,
     if (device->programs->package || (status != HEALCL_OK && status != HEALCL_DEVICE))
         return;
     if (status == HEALCL_OK)
-        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %d %d %" PRIu32 ":%s",
+        snprintf(line, sizeof line,
+                 PASSED " %d %" PRIu64 " %d %d %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 ":%s",
                  info->launches_overlap, info->loop_limit, info->lacks_maps,
-                 info->binaries_are_cheap, info->failed_families,
+                 info->binaries_are_cheap, info->failed_families, info->multiply_right,
+                 info->multiply_wrong, (uint32_t)info->compiler_limit,
                  info->failed_families ? info->family_failure : "");
     else
         snprintf(line, sizeof line, FAILED "%s", failure->message);

@@ -18,6 +18,9 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct trace *trace,
                                            struct healcl_error *error);
 
+/* Whether the test that was passed tried the device's way to multiply vectors. */
+bool self_test_covers(const struct healcl_device *device);
+
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 
 /* "not run", "passed", "failed" */

@@ -316,6 +316,26 @@ bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *
     return good;
 }
 
+/* Multiplies in a way that the self-test has not found to be wrong; without vectors if all are. */
+static void avoid_wrong(const struct device_info *info, struct device_tuning *tuning)
+{
+    for (int way = 0; info->multiply_wrong >> tuning->multiply & 1; way++) {
+        if (way == MULTIPLY_COUNT) {
+            (void)take_style(tuning, STYLE_GENERAL);
+            return;
+        }
+        tuning->multiply = (tuning->multiply + 1) % MULTIPLY_COUNT;
+    }
+}
+
+bool tuning_has_vectors(const struct device_tuning *tuning)
+{
+    bool any = false;
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        any |= tuning->styles[family] == STYLE_VECTORS;
+    return any;
+}
+
 enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
                                     struct healcl_error *error)
 {
@@ -338,6 +358,7 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
         changed.tuned_by |= TUNED_BY_ENVIRONMENT;
     }
     *tuning = changed;
+    avoid_wrong(info, tuning);
     return HEALCL_OK;
 }
 

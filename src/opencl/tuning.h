@@ -137,6 +137,9 @@ void tuning_of_files(const struct device_info *info, struct device_tuning *tunin
 enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
                                     struct healcl_error *error);
 
+/* Whether any family has vectors, whose products multiply is about. */
+bool tuning_has_vectors(const struct device_tuning *tuning);
+
 /* To be told once where a device is opened beside such a file. */
 #define CACHED_UNREADABLE \
     "what healcl tune has kept for the device is not understood, and left aside: tune again"

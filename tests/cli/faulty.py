@@ -39,6 +39,14 @@ REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 1))")
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
 WARNING = (NEGATION[0], '\n#warning "told"\n' + NEGATION[0])
+# A reciprocal that is wrong by more than its estimates allow for, either way.
+INVERSE = "(double)q * (1 - INVERSE_MARGIN)"
+LARGE, SMALL = ((INVERSE, INVERSE + factor) for factor in (" * (1 + 1e-14)", " * (1 - 1e-14)"))
+LAZY = ("return subtract_once(rest, m.twice);", "return rest;")
+# A hint that ends the process, and one that no compiler knows.
+PREFETCH = "#define PREFETCH(address) __builtin_prefetch(address)"
+CRASHING, UNKNOWN = ((PREFETCH, "#define PREFETCH(address) " + text)
+                     for text in ("__builtin_trap()", "no_such_function(address)"))
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
 CHAIN = ("c == 1 ? x_value : y_value, modulus);", "c == 1 ? x_value : y_value, modulus) + 1;")
 FORWARD = "ntt_row(x, n, modulus.value, twiddles + j * n);"
@@ -91,6 +99,26 @@ def check_loops(folder):
     refused = run(NO_FAULT, *digits, cache=cache)
     expect(refused, 3)
     assert "on this device loops end after 4100" in refused.stderr, refused.stderr
+
+
+def check_vectors(folder):
+    """The self-test tries vectors' products, and hints to caches, and does without what fails."""
+    vectors = {"HEALCL_VARIANT": "vectors", "HEALCL_TUNING": "multiply=doubles"}
+    for i, (fault, key, value, told) in enumerate((
+            (LARGE, "multiply_wrong", ["doubles"], "multiply=doubles is wrong, others are used"),
+            (SMALL, "multiply_wrong", ["doubles"], "multiply=doubles is wrong, others are used"),
+            (LAZY, "multiply_wrong", ["doubles", "halves", "mul_hi"], "others are used"),
+            (CRASHING, "without", "hints to its caches", "without hints"),
+            (UNKNOWN, "without", "hints to its caches", "without hints"))):
+        cache = f"{folder}/vectors{i}"
+        expect(run(fault, "run", "-q", "transcripts/modular.json", cache=cache, **vectors), 0)
+        devices = json.loads(expect(run(NO_FAULT, "devices", "--json", "-", cache=cache), 0))["devices"]
+        if "PoCL" not in devices[0]["version"] and fault in (CRASHING, UNKNOWN):
+            continue
+        assert value in [device.get(key) for device in devices], (fault, devices)
+        assert told in expect(run(NO_FAULT, "devices", cache=cache), 0), fault
+    # Nothing is cached, and a child tests the device.
+    assert "without hints" in expect(run(CRASHING, "devices", cache=f"{folder}/child", **vectors), 0)
 
 
 def check_warnings(folder):
@@ -214,6 +242,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_self_test(folder)
         check_loops(folder)
+        check_vectors(folder)
         check_warnings(folder)
         check_check()
         check_allocation()
