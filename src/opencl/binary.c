@@ -70,36 +70,29 @@ enum healcl_status binary_get(const struct healcl_device *device, const struct p
 
 /* ---------------------------------------------------------------- what they cost */
 
-/* The program has a source of its own, which no cache of the driver's knows. */
-static bool build_and_get(const struct healcl_device *device, const struct program *program)
-{
-    enum { SHARE = 64 };
-    unsigned char *binary = NULL;
-    size_t bytes = 0;
-    const uint64_t start = monotonic_nanoseconds();
-    if (device->cl->clBuildProgram(program->id, 1, &device->info.device_id, "", NULL, NULL) !=
-        CL_SUCCESS)
-        return false;
-    const uint64_t built = monotonic_nanoseconds();
-    const bool is_there = binary_get(device, program, &binary, &bytes, NULL) == HEALCL_OK;
-    free(binary);
-    return is_there && monotonic_nanoseconds() - built < (built - start) / SHARE;
-}
-
 bool binaries_are_cheap(const struct healcl_device *device)
 {
+    enum { SHARE = 64 };
+    const struct opencl *cl = device->cl;
     char text[128];
-    const char *const texts[] = {text};
-    struct program program = {.id = NULL};
+    const char *source = text; /* of its own, which no cache of the driver's knows */
+    unsigned char *binary = NULL;
+    size_t bytes = 0;
     cl_int code = CL_SUCCESS;
     snprintf(text, sizeof text, "kernel void add(global long *a) { a[get_global_id(0)] += %llu; }",
              (unsigned long long)monotonic_nanoseconds());
-    program.id = device->cl->clCreateProgramWithSource(device->context, 1, (const char **)texts,
-                                                       NULL, &code);
+    struct program program = {
+        .id = cl->clCreateProgramWithSource(device->context, 1, &source, NULL, &code)};
     if (code != CL_SUCCESS)
         return false;
-    const bool are_cheap = build_and_get(device, &program);
-    (void)device->cl->clReleaseProgram(program.id);
+    const uint64_t start = monotonic_nanoseconds();
+    code = cl->clBuildProgram(program.id, 1, &device->info.device_id, "", NULL, NULL);
+    const uint64_t built = monotonic_nanoseconds();
+    const bool are_cheap = code == CL_SUCCESS &&
+                           binary_get(device, &program, &binary, &bytes, NULL) == HEALCL_OK &&
+                           monotonic_nanoseconds() - built < (built - start) / SHARE;
+    free(binary);
+    (void)cl->clReleaseProgram(program.id);
     return are_cheap;
 }
 

@@ -156,23 +156,13 @@ size_t launch_argument_bytes(const struct launch *launch)
     return bytes;
 }
 
-/* A driver may refuse too many bytes only when it launches, with any code. */
-static enum healcl_status check_argument_bytes(struct healcl_device *device,
-                                               const struct launch *launch,
-                                               struct healcl_error *error)
-{
-    const size_t bytes = launch_argument_bytes(launch);
-    if (bytes > device->info.max_parameter_bytes)
-        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
-             "needs %zu bytes of kernel arguments, the device allows %zu", bytes,
-             device->info.max_parameter_bytes);
-    return HEALCL_OK;
-}
-
 static enum healcl_status launch_kernel(struct healcl_device *device, struct kernel *kernel,
                                         const struct launch *launch, struct healcl_error *error)
 {
-    TRY(check_argument_bytes(device, launch, error));
+    const size_t bytes = launch_argument_bytes(launch), most = device->info.max_parameter_bytes;
+    if (bytes > most) /* a driver may refuse them only when it launches, with any code */
+        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
+             "needs %zu bytes of kernel arguments, the device allows %zu", bytes, most);
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
         FAIL(error, HEALCL_DEVICE, "there cannot be %zu work-groups of %zu work-items",
              launch->groups, launch->local_size);
