@@ -184,7 +184,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
         add_words(&arguments, WORDS("--keep", self->kept.of[i]));
     if (run) {
         words_add(&arguments, file);
-        compare_put_command(run, "run", arguments.of + 2, arguments.count - 2);
+        compare_put_command(run, "run", arguments.of + 3, arguments.count - 3);
         arguments.count--;
     }
     add_words(&arguments, WORDS("--quiet", json_for_us, "--", file));

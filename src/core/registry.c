@@ -205,19 +205,22 @@ static struct input **find_input(const struct stat *about)
     return link;
 }
 
-void input_note(const char *path, const struct stat *about)
+bool input_note(const char *path, const struct stat *about)
 {
     struct input *input = malloc(sizeof *input);
-    if (!input || (about ? (input->about = *about, 0) : stat(path, &input->about)) != 0 ||
+    if (!input)
+        return false;
+    if ((about ? (input->about = *about, 0) : stat(path, &input->about)) != 0 ||
         !S_ISREG(input->about.st_mode)) {
         free(input);
-        return;
+        return true;
     }
     snprintf(input->path, sizeof input->path, "%s", path);
     pthread_mutex_lock(&lock);
     input->next = inputs;
     inputs = input;
     pthread_mutex_unlock(&lock);
+    return true;
 }
 
 void input_forget(const struct stat *about)

@@ -70,8 +70,8 @@ const char *mapping_path(const void *address);
 /* ---- inputs ---- */
 
 /* Notes a file that is read. about: what fstat says of it; NULL: the path is looked up, and nothing
- * noted where it leads to no regular file. */
-void input_note(const char *path, const struct stat *about);
+ * noted if it does not lead to a regular file. Returns false if memory ran out. */
+bool input_note(const char *path, const struct stat *about);
 
 /* Forgets one such note: nothing reads the file any more. */
 void input_forget(const struct stat *about);

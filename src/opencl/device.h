@@ -67,10 +67,11 @@ struct device_info {
 /* "cpu", "gpu", "accelerator" or "other" */
 const char *device_type_name(cl_device_type type);
 
-/* A platform that cannot be asked for its devices, and with what code it fails. */
+/* A platform that does not list its devices: the call that fails, and its code. */
 struct platform_fault {
     uint32_t platform_index;
-    char platform[128]; /* its name, "" where it does not even tell that */
+    char platform[128]; /* its name; "" if it does not give one */
+    const char *call;
     cl_int code;
 };
 

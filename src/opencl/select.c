@@ -181,7 +181,7 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
 /* ---------------------------------------------------------------- the list */
 
 static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id platform,
-                                    uint32_t platform_index, cl_int code,
+                                    uint32_t platform_index, const char *call, cl_int code,
                                     struct device_listing *listing, struct healcl_error *error)
 {
     struct platform_fault *longer =
@@ -189,7 +189,7 @@ static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id plat
     NEED_MEMORY(longer, error);
     listing->faults = longer;
     struct platform_fault *fault = &longer[listing->fault_count++];
-    *fault = (struct platform_fault){.platform_index = platform_index, .code = code};
+    *fault = (struct platform_fault){.platform_index = platform_index, .call = call, .code = code};
     (void)platform_text(cl, platform, CL_PLATFORM_NAME, fault->platform, sizeof fault->platform);
     return HEALCL_OK;
 }
@@ -223,9 +223,11 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     cl_uint found = 0;
     cl_device_id *ids = NULL;
     char name[sizeof listing->silent] = "";
-    (void)platform_text(cl, platform, CL_PLATFORM_NAME, name, sizeof name);
+    cl_int code = platform_text(cl, platform, CL_PLATFORM_NAME, name, sizeof name);
+    if (code != CL_SUCCESS)
+        return add_fault(cl, platform, platform_index, "clGetPlatformInfo", code, listing, error);
     waiting_driver(name);
-    cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
+    code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0)) {
         if (!*listing->silent)
             snprintf(listing->silent, sizeof listing->silent, "%s", name);
@@ -237,8 +239,9 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
         code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
     }
     enum healcl_status status =
-        code == CL_SUCCESS ? add_devices(cl, platform, platform_index, ids, found, listing, error)
-                           : add_fault(cl, platform, platform_index, code, listing, error);
+        code == CL_SUCCESS
+            ? add_devices(cl, platform, platform_index, ids, found, listing, error)
+            : add_fault(cl, platform, platform_index, "clGetDeviceIDs", code, listing, error);
     free(ids);
     return status;
 }
@@ -327,7 +330,7 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
     if (listing->fault_count == 0)
         return HEALCL_OK;
     const struct platform_fault *fault = &listing->faults[0];
-    (void)opencl_error(error, fault->code, "clGetDeviceIDs", __FILE__, __LINE__);
+    (void)opencl_error(error, fault->code, fault->call, __FILE__, __LINE__);
     error_prefix(error, "platform %u %s: ", fault->platform_index, fault->platform);
     return HEALCL_DEVICE;
 }

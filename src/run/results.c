@@ -139,12 +139,11 @@ static enum healcl_status dump_finish(struct results *results, struct healcl_err
 enum healcl_status results_create(const struct plan *plan, const struct healcl_run_options *options,
                                   struct results **result, struct healcl_error *error)
 {
-    struct results *results = calloc(1, sizeof *results);
+    struct results *results = source_hold(plan->source, true) ? calloc(1, sizeof *results) : NULL;
     NEED_MEMORY(results, error);
     results->plan = plan;
     results->options = options;
     results->repetition = 1;
-    source_hold(plan->source, true);
     results->compared = calloc(plan->results + 1, sizeof *results->compared);
     results->different = calloc(plan->results + 1, sizeof *results->different);
     enum healcl_status status = HEALCL_OK;
@@ -164,7 +163,7 @@ void results_free(struct results *results)
 {
     if (!results)
         return;
-    source_hold(results->plan->source, false);
+    (void)source_hold(results->plan->source, false);
     cJSON_Delete(results->list);
     free(results->compared);
     free(results->different);

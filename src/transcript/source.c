@@ -109,19 +109,24 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-/* Finds the folders of a path, link by link. Without memory, or of many links, the first ones. */
-static void find_folders(struct beside *beside, const char *path)
+/* Finds the folders of a path, link by link; of many links, the first ones. False: no memory. */
+static bool find_folders(struct beside *beside, const char *path)
 {
     char target[PATH_MAX], *at = strdup(path);
-    while (at && beside->folder_count < LINKS_MAX) {
-        const ssize_t length = readlink(at, target, sizeof target - 1);
+    ssize_t length = 1;
+    while (at && length > 0 && beside->folder_count < LINKS_MAX) {
+        length = readlink(at, target, sizeof target - 1);
         const char *slash = strrchr(at, '/');
         at[slash ? slash + 1 - at : 0] = 0;
         beside->folders[beside->folder_count++] = at;
         target[length > 0 ? length : 0] = 0;
-        at = length > 0 ? join(*target == '/' ? "" : at, target) : NULL;
+        if (length > 0)
+            at = join(*target == '/' ? "" : at, target);
     }
-    free(at);
+    const bool are_found = at != NULL;
+    if (length > 0) /* the path behind the last link that is followed */
+        free(at);
+    return are_found;
 }
 
 enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
@@ -132,11 +137,10 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
     enum healcl_status status = map_shared(source, path, error);
     beside->opened = source->opened;
     beside->transcript = strdup(path);
-    if (status == HEALCL_OK && !beside->transcript)
+    if (status == HEALCL_OK && !(find_folders(beside, path) && beside->transcript))
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK)
         status = unpack_source(source, path, error);
-    find_folders(beside, path);
     if (status != HEALCL_OK)
         source_close(source);
     return status;
@@ -166,8 +170,8 @@ static enum healcl_status map_beside(struct beside *beside, const char *name,
         REFUSE(error, "'%.80s' is a link out of the transcript's folder", name);
     TRY(map_shared(&beside->file, beside->path, error));
     if (beside->file.mapped) {
-        input_note(beside->transcript, &beside->opened);
-        input_note(beside->path, &beside->file.opened);
+        NEED_MEMORY(input_note(beside->transcript, &beside->opened), error);
+        NEED_MEMORY(input_note(beside->path, &beside->file.opened), error);
     }
     return HEALCL_OK;
 }
@@ -196,13 +200,14 @@ const char *source_beside(const struct source *source)
     return source->beside && source->beside->name ? source->beside->path : NULL;
 }
 
-void source_hold(const struct source *source, bool is_input)
+bool source_hold(const struct source *source, bool is_input)
 {
     const struct beside *beside = source ? source->beside : NULL;
     if (beside && is_input)
-        input_note(beside->transcript, &beside->opened);
-    else if (beside)
+        return input_note(beside->transcript, &beside->opened);
+    if (beside)
         input_forget(&beside->opened);
+    return true;
 }
 
 enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,

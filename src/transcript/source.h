@@ -43,8 +43,9 @@ enum healcl_status source_open_beside(const struct source *source, const char *n
                                       const struct source **file, struct healcl_error *error);
 
 /* Makes the transcript's file an input of this process (core/registry.h), or no longer one. The two
- * files of a pack are inputs while they are open. source may be NULL. */
-void source_hold(const struct source *source, bool is_input);
+ * files of a pack are inputs while they are open. source may be NULL. Returns false if memory ran
+ * out. */
+bool source_hold(const struct source *source, bool is_input);
 
 /* The path of the file of raw payloads; NULL: none is open. Lives as long as the source. */
 const char *source_beside(const struct source *source);

@@ -30,7 +30,7 @@ static enum healcl_status path_of(const struct reader *reader, const cJSON *obje
     if (!reader->is_trusted && file_leads_out(reader->folder, path))
         REFUSE_AT(reader, object, member, "'%s' is a link out of the manifest's folder: " TRUST,
                   name);
-    input_note(path, NULL);
+    NEED_MEMORY(input_note(path, NULL), reader->error);
     return HEALCL_OK;
 }
 

@@ -52,9 +52,10 @@ static enum healcl_status read_one(struct vendor_operations *handle, const char 
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= PATH_SIZE)
         FAIL_FOR(error, HEALCL_USAGE, FILE, "the path of '%.200s' is too long", name);
     TRY(file_read(path, MANIFEST_MAX, &text, &length, error));
-    input_note(path, NULL);
     enum healcl_status status =
-        manifest_read(handle, folder, path, (const char *)text, length, is_trusted, error);
+        input_note(path, NULL)
+            ? manifest_read(handle, folder, path, (const char *)text, length, is_trusted, error)
+            : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     free(text);
     return status;
 }

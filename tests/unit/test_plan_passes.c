@@ -751,7 +751,8 @@ static void lists(void **state)
     assert_int_equal(healcl_transcript_open_memory("[]", 2, &(struct healcl_limits){.passes = "x"},
                                                    &transcript, &error),
                      HEALCL_USAGE);
-    assert_string_equal(error.message, "there is no pass 'x'");
+    assert_string_equal(error.message, "there is no pass 'x'; the passes are: products bases "
+                                       "batches zeros stores copies chains");
     healcl_error_clear(&error);
 }
 
