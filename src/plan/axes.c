@@ -21,7 +21,7 @@ const char *step_letters(const struct step *step, int i, size_t *length)
     return word;
 }
 
-/* Capital letters for the places of out's axes. */
+/* Writes capital letters for the positions of out's axes. */
 static uint32_t letter_places(char *names, uint32_t count)
 {
     static const char letters[LAYOUT_RANK + 1] = "ABCDEFGHIJKLMNOPQ";
@@ -29,7 +29,7 @@ static uint32_t letter_places(char *names, uint32_t count)
     return count;
 }
 
-/* Names the axes behind "...": the places beside an axis that is added, and the last axes. */
+/* Names the axes for "...": by position, around an inserted axis, or before the last axes. */
 static void name_places(const struct step *step, const char *word, size_t length, uint32_t rank,
                         char *names)
 {
@@ -57,7 +57,7 @@ static void name_operand(const struct step *step, int i, char names[LAYOUT_RANK 
     if (length >= PLACES && memcmp(word, places, PLACES) == 0)
         name_places(step, word + PLACES, length - PLACES, rank, names);
     else
-        for (uint32_t axis = 0; axis < rank; axis++) /* what is missing are the first */
+        for (uint32_t axis = 0; axis < rank; axis++) /* the first axes may be missing */
             names[axis] = length + axis < rank ? '*' : word[length + axis - rank];
 }
 
@@ -69,7 +69,7 @@ bool step_is_elementwise(const struct step *step)
 void step_axes(const struct step *step, struct step_axes *axes)
 {
     memset(axes, 0, sizeof *axes);
-    if (step_is_elementwise(step)) { /* most are, and calls wait for this */
+    if (step_is_elementwise(step)) { /* the usual case, and calls wait for this */
         for (int i = 0; i < STEP_OPERANDS; i++)
             if (step_operand(step, i))
                 letter_places(axes->names[i], step_operand(step, i)->layout.rank);

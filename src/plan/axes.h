@@ -1,5 +1,5 @@
-/* Which axes of a step's operands go together: where all of one letter are cut alike, what is left
- * is a step again. */
+/* Which axes of a step's operands correspond. Cutting all axes with the same letter alike leaves a
+ * smaller step of the same kind. */
 #ifndef HEALCL_PLAN_AXES_H
 #define HEALCL_PLAN_AXES_H
 
@@ -7,31 +7,31 @@
 
 enum { AXIS_LETTERS = 128, NO_AXIS = -1 };
 
-/* A letter for each axis of each operand; operands that are not there have none. Axes named '*' are
- * never cut. Only along letters that out has too is the part of a step a part of its result; along
- * others, the terms of sums, it is a step of fewer terms. */
+/* A letter for each axis of each operand; absent operands have none. Axes named '*' are never cut.
+ * Cutting along a letter that out also has gives a part of the result. Cutting along another
+ * letter, the terms of sums, gives a step with fewer terms. */
 struct step_axes {
     char names[STEP_OPERANDS][LAYOUT_RANK + 1];
 };
 
-/* Whether axes of all operands go together by their places. */
+/* Whether the axes of all operands correspond by position. */
 bool step_is_elementwise(const struct step *step);
 
-/* The letters that the signature has for operand i, length of them, of which the first may not be
- * there; of operands without letters anything. */
+/* The letters that the signature has for operand i; sets *length. The operand may lack axes for the
+ * first letters. Undefined for operands without letters. */
 const char *step_letters(const struct step *step, int i, size_t *length);
 
-/* As the signature in steps.def tells: capital letters are places of out's axes. */
+/* Follows the signature in steps.def. Capital letters are positions of out's axes. */
 void step_axes(const struct step *step, struct step_axes *axes);
 
-/* The axis of operand i that has a letter, or NO_AXIS. */
+/* The axis of operand i that has the letter, or NO_AXIS. */
 int step_axis(const struct step_axes *axes, int i, char letter);
 
 /* Which input of a step holds moduli, or NO_INPUT. */
 int step_moduli(const struct step *step);
 
-/* The modulus of each element of operand i, as a view of the operand's shape. Returns false where
- * there are none, as of the moduli themselves. */
+/* The modulus of each element of operand i, as a view of the operand's shape. Returns false if the
+ * operand has no moduli, as for the moduli themselves. */
 bool step_moduli_of(const struct step *step, const struct step_axes *axes, int i,
                     struct tensor *moduli);
 

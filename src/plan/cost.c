@@ -1,5 +1,4 @@
-/* Costs of steps: the bytes they read and write, the elements they visit, the memory they need, and
- * the work that their kernels do. */
+/* Costs of steps: bytes read and written, elements visited, memory needed, and work of kernels. */
 #include <string.h>
 
 #include "core/numbers.h"
@@ -24,7 +23,7 @@ static uint64_t elements(const struct tensor *tensor)
     return (uint64_t)layout_elements(&tensor->layout);
 }
 
-/* Counts own elements once, however often each is repeated. */
+/* Counts each distinct element once, however often it is repeated. */
 static uint64_t tensor_bytes(const struct tensor *tensor)
 {
     const struct layout *layout = &tensor->layout;
@@ -60,13 +59,13 @@ struct layout step_factor(const struct step *step)
     return b->rank == a->rank ? *b : layout_insert_axis(b, 0, a->shape[0], 0);
 }
 
-/* Whether reps go on evenly from one of a batch to the next. */
+/* Whether the reps of successive batch elements are evenly strided. */
 static bool goes_on(const struct layout *layout)
 {
     return layout->shape[1] == 1 || layout->stride[0] == layout->shape[1] * layout->stride[1];
 }
 
-/* Takes the axis of the batch from a view, or makes it more reps. Returns the distance. */
+/* Removes the batch axis from a view, or merges it into reps. Returns the distance. */
 static int64_t take_batch(struct layout *layout, bool as_reps)
 {
     const int64_t batch = layout->shape[0], distance = layout->stride[0];
@@ -125,7 +124,7 @@ struct product_sum step_product_sum(const struct step *step)
     return sum;
 }
 
-/* Whether an input is one before it once more, as in squares. */
+/* Whether an input equals an earlier one, as in squares. */
 static bool is_read_already(const struct step *step, int i)
 {
     const struct tensor *input = step->in[i];
@@ -135,7 +134,7 @@ static bool is_read_already(const struct step *step, int i)
     return false;
 }
 
-/* A gather need not read elements that nobody asks for. */
+/* A gather need not read elements that no index selects. */
 static uint64_t bytes_not_gathered(const struct step *step)
 {
     uint64_t needed = times(elements(step->out), dtype_size(step->in[0]->storage->dtype));
@@ -173,8 +172,8 @@ uint64_t step_visits(const struct step *step)
         return out > 0 ? times(out, log2_of((uint64_t)step->out->layout.shape[3]) + 1) : 0;
     case VISITS_FULL_Q: break;
     }
-    /* Each of the l*r values takes a pass over k words for each of its k residues, and one store
-     * for each digit; before that, the moduli are looked at in pairs. */
+    /* Each of the l*r values passes over k words for each of its k residues, and stores each digit
+     * once. Before that, the moduli are compared in pairs. */
     const int64_t *a = step->in[0]->layout.shape;
     uint64_t values = times((uint64_t)a[0], (uint64_t)a[2]), k = (uint64_t)a[1];
     return plus(out, times(plus(values, 1), times(k, k)));
@@ -189,8 +188,9 @@ uint64_t step_scratch_bytes(const struct step *step)
                    : times(elements(tensor), dtype_size(tensor->storage->dtype));
     }
     if (step->kind == STEP_DIGITS_FULL_Q) {
-        /* On a device [k,k] pairs of words for inverses and four words for each modulus; the host
-         * reference has [k,k+1] words for the parts of the CRT, and six more for each modulus. */
+        /* A device needs [k,k] pairs of words for inverses and four words for each modulus. The
+         * host reference needs [k,k+1] words for the parts of the CRT, and six more for each
+         * modulus. */
         uint64_t k = (uint64_t)step->in[1]->layout.shape[0];
         return times(times(k, plus(k, 4)), 2 * sizeof(uint64_t));
     }

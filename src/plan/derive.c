@@ -76,7 +76,7 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
     return rewrite_step(rewrite, &same, error);
 }
 
-/* Gives a plan an arena of its own, and a copy of the scalars' values. */
+/* Gives a plan its own arena and a copy of the scalars' values. */
 static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
                                    struct healcl_error *error)
 {
@@ -102,14 +102,14 @@ static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool
     plan->bytes_up = plan->bytes_down = plan->bytes_peak = 0;
     if (stays) {
         TRY(refer_to(plan, from, error));
-    } else { /* The new plan has all that the old one's arena owns, and its scalars. */
+    } else { /* Moves the scalars and everything in the old plan's arena to the new plan. */
         from->arena = NULL;
         from->constants.values = NULL;
     }
     rewrite->planner.memory_limit = plan->memory_limit;
     rewrite->planner.work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT;
     rewrite->planner.values = (struct values){.plan = plan, .arena = plan->arena};
-    /* The scalars come first, as in any plan. */
+    /* The scalars come first, as in every plan. */
     struct storage *scalars = from->constants.storage, *place;
     TRY(planner_add_storage(&rewrite->planner, scalars->dtype, 0, &place, error));
     plan->storages[place->id] = rewrite->of[scalars->id] = scalars;

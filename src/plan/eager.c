@@ -31,7 +31,7 @@ static enum healcl_status init(struct eager_plan *eager, struct healcl_error *er
     for (uint32_t id = 0; id < EAGER_STORAGES_MAX; id++) {
         storages->storages[id].id = id;
         storages->by_id[id] = &storages->storages[id];
-        storages->free_ids[id] = EAGER_STORAGES_MAX - 1 - id; /* number 0 is taken first */
+        storages->free_ids[id] = EAGER_STORAGES_MAX - 1 - id; /* id 0 is taken first */
     }
     storages->free_count = EAGER_STORAGES_MAX;
     eager->planner.step_capacity = EAGER_STEPS_MAX;
@@ -90,11 +90,11 @@ void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device
 bool eager_plan_is_full(const struct eager_plan *eager)
 {
     return eager->plan.step_count + CALL_STEPS_MAX > EAGER_STEPS_MAX ||
-           eager->calls_since >= EAGER_STEPS_MAX || /* views are no steps, but take memory */
+           eager->calls_since >= EAGER_STEPS_MAX || /* views have no steps, but take memory */
            eager->plan.constants.count + CALL_CONSTANTS_MAX > EAGER_CONSTANTS_MAX;
 }
 
-/* Plans a call by a function. */
+/* Plans a call with the given function. */
 static enum healcl_status plan_call(struct eager_plan *eager, struct call *call,
                                     infer_function *plan, size_t *first, struct healcl_error *error)
 {
@@ -107,10 +107,10 @@ static enum healcl_status plan_call(struct eager_plan *eager, struct call *call,
     if (status != HEALCL_OK) {
         error_prefix(error, "call %zu (%s): ", entry->index, entry->name);
         error_place(error, (int64_t)entry->index, operation_number(eager->plan.table, entry->name));
-        eager->storages.free_count = free_count; /* the ids that it took still stand there */
+        eager->storages.free_count = free_count; /* the array still has these ids */
         eager->plan.step_count = steps;
         planner->bytes_live = bytes_live;
-        eager_plan_distrust(eager); /* steps that never run were followed */
+        eager_plan_distrust(eager); /* values_follow saw steps that never run */
         return status;
     }
     eager->calls++;
@@ -145,7 +145,7 @@ enum healcl_status eager_plan_drop(struct eager_plan *eager, const struct tensor
     static const struct origins origins = {.count = 1, .of = &release};
     if (--tensor->storage->references > 0)
         return HEALCL_OK;
-    /* The caller's goes; and where memory runs out nothing stays that could be released. */
+    /* The caller's tensor disappears. If memory runs out, nothing is left to release. */
     struct tensor *dropped = &eager->dropped[eager->plan.step_count];
     *dropped = *tensor;
     eager->planner.origins = &origins;
@@ -171,7 +171,7 @@ bool eager_plan_forget(struct eager_plan *eager)
     struct plan *plan = &eager->plan;
     plan->step_count = eager->segment.step_count = eager->calls_since = 0;
     arena_clear(plan->arena);
-    if (eager->kept.count > CACHED_CALLS_MAX) { /* no step comes from them any more */
+    if (eager->kept.count > CACHED_CALLS_MAX) { /* no step refers to them any more */
         arena_clear(eager->kept.arena);
         eager->kept.count = 0;
         memset(eager->kept.buckets, 0, sizeof eager->kept.buckets);

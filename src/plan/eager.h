@@ -1,7 +1,7 @@
 /*
- * Plans that grow by a call at a time: operations by call. Each call is planned as an entry of a
- * transcript would be, with tensors in the place of names; its steps are executed at once, and kept
- * until all that was enqueued has been waited for.
+ * Plans that grow by one call at a time, for operations by call. Each call is planned like an entry
+ * of a transcript, with tensors instead of names. Its steps are executed at once. They are kept
+ * until all enqueued work has been waited for.
  */
 #ifndef HEALCL_PLAN_EAGER_H
 #define HEALCL_PLAN_EAGER_H
@@ -9,69 +9,72 @@
 #include "plan/planner.h"
 
 enum {
-    EAGER_STORAGES_MAX = 1 << 16, /* at one time */
-    EAGER_STEPS_MAX = 4096,       /* between two waits, and calls */
-    EAGER_CONSTANTS_MAX = 4096,   /* different integers between two resets of them */
+    EAGER_STORAGES_MAX = 1 << 16, /* alive at one time */
+    EAGER_STEPS_MAX = 4096,       /* between two waits; also the most calls */
+    EAGER_CONSTANTS_MAX = 4096,   /* different integers between two resets of the constants */
     CALL_STEPS_MAX = 256,         /* of one call */
     CALL_CONSTANTS_MAX = 256
 };
 
-/* Storages of a live plan: their addresses stay, their ids are used again. */
+/* Storages of a live plan. Their addresses never change; their ids are reused. */
 struct eager_storages {
-    struct storage *storages; /* EAGER_STORAGES_MAX of them */
+    struct storage *storages; /* array of EAGER_STORAGES_MAX */
     struct storage **by_id;
     uint32_t *free_ids;
     size_t free_count;
 };
 
 struct eager_plan {
-    struct plan plan; /* its storage_count is that of all that there can be */
+    struct plan plan; /* its storage_count counts all storages that can exist */
     struct planner planner;
     struct eager_storages storages;
     struct cached_calls kept;
-    struct tensor *dropped; /* by number of step, EAGER_STEPS_MAX of them: what a release names */
+    struct tensor
+        *dropped; /* by step number, EAGER_STEPS_MAX of them: the tensors that releases name */
     struct segment segment;
     size_t calls;
-    size_t calls_since; /* memory was forgotten; counted by who makes them, refused or not */
+    size_t calls_since; /* calls since memory was forgotten, refused ones included; the caller
+                           counts */
 };
 
-/* limits may be NULL. Errors: HEALCL_NO_MEMORY; then nothing is left to release. */
+/* limits may be NULL. Errors: HEALCL_NO_MEMORY; nothing needs to be released then. */
 enum healcl_status eager_plan_init(struct eager_plan *eager, const struct healcl_limits *limits,
                                    struct healcl_error *error);
 void eager_plan_release(struct eager_plan *eager);
 
-/* Calls of vendors' operations may be kept: their steps run on a device. */
+/* Allows caching of calls of vendors' operations, whose steps run on `device`. */
 void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device *device,
                             bool (*runs_again)(const struct step *step,
                                                const struct healcl_device *device));
 
-/* Whether the steps so far have to be waited for, and forgotten, before another call is planned. */
+/* Whether the steps so far must be waited for and forgotten before another call is planned. */
 bool eager_plan_is_full(const struct eager_plan *eager);
 
-/* Plans a call: its steps are those of plan.steps from *first on. *result becomes the tensor that
- * it makes or views, alive until eager_plan_forget, or NULL. Where it is refused, it has left
- * nothing. */
+/* Plans a call. Its steps are those of plan.steps from *first on. *result becomes the tensor that
+ * the call makes or views, or NULL. It is alive until eager_plan_forget. A refused call leaves the
+ * plan unchanged. */
 enum healcl_status eager_plan_call(struct eager_plan *eager, const struct entry *entry,
                                    size_t *first, const struct tensor **result,
                                    struct healcl_error *error);
 
-/* Plans a copy of the entry's first tensor to its second one likewise. */
+/* Plans a copy of the entry's first tensor to its second one, as eager_plan_call does. */
 enum healcl_status eager_plan_copy(struct eager_plan *eager, const struct entry *entry,
                                    size_t *first, struct healcl_error *error);
 
-/* One handle less views the tensor's storage; with the last one a step that releases it is added,
- * of which there are fewer than EAGER_STEPS_MAX. storage->references counts handles. */
+/* Drops one handle of the tensor's storage; storage->references counts handles. With the last
+ * handle, adds a step that releases the storage. There must be fewer than EAGER_STEPS_MAX such
+ * steps. */
 enum healcl_status eager_plan_drop(struct eager_plan *eager, const struct tensor *tensor,
                                    struct healcl_error *error);
 
 /* The steps from first on were executed: storages that they release can be used again. */
 void eager_plan_executed(struct eager_plan *eager, size_t first);
 
-/* Something that was planned has failed: nothing is known of values any more. */
+/* A planned step has failed: forgets all that is known of values. */
 void eager_plan_distrust(struct eager_plan *eager);
 
-/* Everything was waited for: all steps are forgotten, and constants where they are many. Returns
- * whether constants were. */
+/* All work was waited for: forgets all steps, and the constants if there are many. Returns whether
+ * it forgot the constants. */
 bool eager_plan_forget(struct eager_plan *eager);
 
 #endif

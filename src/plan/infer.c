@@ -1,4 +1,4 @@
-/* Inference: what all operations share, and which function works out which operation. */
+/* Inference: the parts common to all operations, and which function infers which operation. */
 #include "plan/infer.h"
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ enum healcl_status axis_of(const struct call *call, const char *name, uint32_t r
 
 /* ---------------------------------------------------------------- checks */
 
-/* Whether a parameter stands for values, of the dtype that all others have. */
+/* Whether a parameter holds values, whose dtype all such parameters share. */
 static bool holds_values(const struct form *form, uint32_t i)
 {
     enum healcl_parameter_kind kind = form->parameters[i].kind;
@@ -64,7 +64,7 @@ static enum healcl_status check_dtype(const struct call *call, uint32_t i, enum 
                         dtype_name(dtype), dtype_name(values));
 }
 
-/* The parameter whose dtype the values have: out, or where there is no out, the first tensor. -1:
+/* The parameter that determines the values' dtype: out, or without an out the first tensor; -1 if
  * none. */
 static int values_parameter(const struct call *call)
 {
@@ -160,7 +160,7 @@ enum healcl_status set_output(struct call *call, struct step *step, const struct
                      error);
 }
 
-/* A view with every repeated axis (stride 0) cut to size 1. */
+/* A view with every repeated axis (stride 0) reduced to size 1. */
 static struct layout without_repeats(const struct layout *layout)
 {
     struct layout compact = *layout;
@@ -170,7 +170,7 @@ static struct layout without_repeats(const struct layout *layout)
     return compact;
 }
 
-/* Copies input i of a step to a storage of its own, so that writing the output cannot change it. */
+/* Copies input i of a step to a new storage, so that writing the output cannot change it. */
 static enum healcl_status copy_input(struct call *call, struct step *step, int i,
                                      struct healcl_error *error)
 {

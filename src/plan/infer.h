@@ -1,15 +1,15 @@
 /*
  * Shared by the inference of single operations: arguments by parameter name, checks that name the
- * argument they refuse, and steps. One infer_... function for each operation stands in
- * plan/ops.def; they are in the infer_*.c file of their family. One of an operation that is added
- * to a table may call them, where its form has the parameters that they name.
+ * argument they refuse, and steps. plan/ops.def names one infer_... function for each operation; it
+ * is defined in the infer_*.c file of its family. The infer function of an operation that is added
+ * to a table may call these functions if its form has the parameters that they name.
  */
 #ifndef HEALCL_PLAN_INFER_H
 #define HEALCL_PLAN_INFER_H
 
 #include "plan/planner.h"
 
-/* Refuses with the call's argument named, and a cause. */
+/* Refuses with a cause, and names the call's argument. */
 #define REFUSE_ARGUMENT_FOR(cause, name, ...)            \
     do {                                                 \
         (void)ERROR(error, HEALCL_REFUSED, __VA_ARGS__); \
@@ -19,7 +19,7 @@
     } while (0)
 #define REFUSE_ARGUMENT(name, ...) REFUSE_ARGUMENT_FOR(ARGUMENT, name, __VA_ARGS__)
 
-/* Forwards an error with the call's argument named. */
+/* Forwards an error, and names the call's argument. */
 #define TRY_ARGUMENT(name, expression)                 \
     do {                                               \
         enum healcl_status try_status_ = (expression); \
@@ -29,7 +29,7 @@
         }                                              \
     } while (0)
 
-/* Puts "argument 'a': " in front of an error, with its number. */
+/* Puts "argument 'a': " in front of an error, and sets the argument's number. */
 void name_argument(const struct call *call, const char *name, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- arguments by name */
@@ -37,13 +37,13 @@ void name_argument(const struct call *call, const char *name, struct healcl_erro
 /* Index of a parameter of the form, or -1. */
 int index_of(const struct call *call, const char *name);
 
-/* The bound tensor of a parameter; NULL where the form lacks it or the argument is NONE. */
+/* The bound tensor of a parameter; NULL if the form lacks it or the argument is NONE. */
 const struct tensor *tensor_of(const struct call *call, const char *name);
 
-/* The value of an INT argument; absent where the form lacks it. */
+/* The value of an INT argument; `absent` if the form lacks it. */
 int64_t integer_of(const struct call *call, const char *name, int64_t absent);
 
-/* An INT argument that names an axis of a tensor of that rank. */
+/* Reads an INT argument that names an axis of a tensor of rank `rank`. */
 enum healcl_status axis_of(const struct call *call, const char *name, uint32_t rank, uint32_t *axis,
                            struct healcl_error *error);
 
@@ -56,18 +56,18 @@ enum healcl_status want_shape(const struct call *call, const char *name,
                               const struct layout *layout, uint32_t rank, const int64_t *shape,
                               struct healcl_error *error);
 
-/* The tensor `out`, which has this shape. It is new, of the dtype of the values, where the call has
- * left it out. */
+/* Finds the tensor `out`, which must have this shape. If the call omits it, makes a new tensor of
+ * the values' dtype. */
 enum healcl_status find_out(struct call *call, uint32_t rank, const int64_t *shape,
                             const struct tensor **out, struct healcl_error *error);
 
-/* An index or permutation tensor. */
+/* Checks an index or permutation tensor. */
 enum healcl_status want_index(const struct call *call, const char *name,
                               struct healcl_error *error);
 
 /* ---------------------------------------------------------------- steps */
 
-/* Input i of a step: the tensor of a parameter, seen through a layout. */
+/* Sets input i of a step to the tensor of a parameter, viewed through a layout. */
 enum healcl_status set_input(struct call *call, struct step *step, int i, const char *name,
                              const struct layout *layout, struct healcl_error *error);
 
@@ -76,8 +76,8 @@ enum healcl_status set_output(struct call *call, struct step *step, const struct
 
 /*
  * Adds a step that computes out from inputs. Results are as if every input had been read first:
- * inputs that overlap the output are copied before, unless the step may run in place.
- * A step whose output has no elements is not added.
+ * inputs that overlap the output are copied before, unless the step may run in place. Adds nothing
+ * if the output has no elements.
  */
 enum healcl_status add_compute(struct call *call, struct step *step, struct healcl_error *error);
 

@@ -38,7 +38,7 @@ enum healcl_status infer_digits_full_q(struct call *call, struct healcl_error *e
     int64_t g_exp, base_bits;
     TRY(digit_arguments(call, &g_exp, &base_bits, error));
     TRY(find_out(call, 3, (int64_t[]){a->layout.shape[0], g_exp, a->layout.shape[2]}, &out, error));
-    if (a->layout.shape[1] == 0) /* the only residue of an empty product is 0 */
+    if (a->layout.shape[1] == 0) /* the only residue modulo an empty product is 0 */
         return add_fill(call, out, 0, error);
 
     struct step step = planner_step(call->planner, STEP_DIGITS_FULL_Q, out);

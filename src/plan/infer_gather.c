@@ -1,4 +1,4 @@
-/* Gathers and what else moves elements. */
+/* Gathers and other operations that move elements. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error 
     TRY(want_rank(call, "idx", idx, a->layout.rank, error));
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
-    /* Off the axis, both broadcast to out's shape; along it, idx does. */
+    /* Both are broadcast to out's shape, but a only along the other axes. */
     struct layout a_view = a->layout, idx_view, shape;
     a_view.shape[axis] = 1;
     if (out) {
@@ -57,7 +57,7 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     return add_compute(call, &step, error);
 }
 
-/* Finds out, which is a with an axis that is longer: by the argument `name`, or that many times. */
+/* Finds out, which is a with a longer axis: longer by the argument `name`, or that many times. */
 static enum healcl_status find_grown_out(struct call *call, const char *name, bool is_factor,
                                          uint32_t *axis, int64_t *by, const struct tensor **out,
                                          struct healcl_error *error)
@@ -108,7 +108,7 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
     struct layout tail_layout = layout_narrow(&out->layout, axis, size, pad);
     const struct tensor *tail;
     TRY(plan_view(call->planner->plan, out->storage, &tail_layout, &tail, error));
-    /* The copy comes first: the zeros may overwrite what it reads. */
+    /* Copy first: the zeros may overwrite elements that the copy reads. */
     TRY(add_copy(call, &head, &a->layout, error));
     return add_fill(call, tail, 0, error);
 }
@@ -120,11 +120,11 @@ enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_erro
     int64_t repeats;
     TRY(find_grown_out(call, "repeats", true, &axis, &repeats, &out, error));
 
-    /* Element i of the axis becomes the row i of an axis split into [size, repeats]. */
+    /* Element i of the axis becomes row i of an axis split into [size, repeats]. */
     const int64_t size = a->layout.shape[axis], stride = out->layout.stride[axis];
     struct layout a_view = layout_insert_axis(&a->layout, axis + 1, repeats, 0);
     struct layout out_view = layout_insert_axis(&out->layout, axis + 1, repeats, stride);
     out_view.shape[axis] = size;
-    out_view.stride[axis] = size > 1 ? stride * repeats : 0; /* else that may be too much */
+    out_view.stride[axis] = size > 1 ? stride * repeats : 0; /* else it may overflow */
     return add_copy(call, &out_view, &a_view, error);
 }

@@ -99,7 +99,7 @@ enum healcl_status infer_free_device_tensor(struct call *call, struct healcl_err
 
 /* ---------------------------------------------------------------- views */
 
-/* The result is a view of the storage of argument a. */
+/* Makes the result a view of the storage of argument a. */
 static enum healcl_status result_view(struct call *call, const struct layout *layout,
                                       struct healcl_error *error)
 {
@@ -107,7 +107,7 @@ static enum healcl_status result_view(struct call *call, const struct layout *la
                      error);
 }
 
-/* The result is a copy of argument a, in C order, in another shape of as many elements. */
+/* Makes the result a C-order copy of argument a, in another shape with as many elements. */
 static enum healcl_status result_copy(struct call *call, uint32_t rank, const int64_t *shape,
                                       struct healcl_error *error)
 {
@@ -145,14 +145,14 @@ enum healcl_status infer_flatten(struct call *call, struct healcl_error *error)
     const struct layout *a = &tensor_of(call, "a")->layout;
     int64_t shape[LAYOUT_RANK];
     uint32_t first, last, rank = 0;
-    /* A tensor of rank 0 counts as one axis, as in torch. */
+    /* A tensor of rank 0 counts as having one axis, as in torch. */
     TRY(axis_of(call, "first", a->rank ? a->rank : 1, &first, error));
     TRY(axis_of(call, "last", a->rank ? a->rank : 1, &last, error));
     if (first > last)
         REFUSE_ARGUMENT("last", "axis %" PRIu32 " comes before axis %" PRIu32, last, first);
     for (uint32_t axis = 0; axis < first; axis++)
         shape[rank++] = a->shape[axis];
-    /* Beside an axis of size 0 others may be too large to be joined. */
+    /* If one axis has size 0, the others may be too large to be joined. */
     struct layout joined;
     uint32_t joined_rank = a->rank ? last - first + 1 : 0;
     TRY_ARGUMENT("a", layout_init(&joined, joined_rank, a->shape + first, 1, error));
@@ -193,8 +193,8 @@ static bool can_expand(const struct layout *layout, int64_t axis, int64_t repeat
            layout->shape[number] == 1 && repeats >= 1;
 }
 
-/* The specification has axis and repeats in this order, the runtime of HEAL's SDK in the other one.
- * Bodies of manifests are not the SDK's. */
+/* The specification has axis and repeats in this order; the runtime of HEAL's SDK has the other
+ * order. Bodies of manifests follow the specification. */
 static void read_expand(struct call *call, int64_t *axis, int64_t *repeats)
 {
     const struct layout *a = &tensor_of(call, "a")->layout;

@@ -6,7 +6,7 @@
 
 /* ---------------------------------------------------------------- elementwise */
 
-/* The kind of step that has the operation's id: an operation without one does not compile. */
+/* The kind of step with the operation's id. An operation without one does not compile. */
 static enum step_kind kind_of(const struct call *call)
 {
 #define SECOND(first, second, ...) second
@@ -16,7 +16,7 @@ static enum step_kind kind_of(const struct call *call)
 #define FORM(...)
     switch (form_id(call->form)) {
 #include "plan/ops.def"
-    default: return (enum step_kind)STEP_KINDS; /* no operation of this function */
+    default: return (enum step_kind)STEP_KINDS; /* another function's operation */
     }
 #undef OPERATION
 #undef FORM
@@ -34,7 +34,7 @@ enum healcl_status infer_elementwise(struct call *call, struct healcl_error *err
     TRY(find_out(call, shape.rank, shape.shape, &out, error));
 
     struct step step = planner_step(call->planner, kind_of(call), out);
-    const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b has the moduli */
+    const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b holds the moduli */
     for (const char *const *name = operand_names; *name; name++) {
         int parameter = index_of(call, *name);
         if (parameter < 0)

@@ -8,7 +8,7 @@
 #include "core/array.h"
 #include "plan/axes.h"
 
-/* The storage of an operand that is moved: scalars stay where they are. */
+/* The storage of an operand, NULL for scalars, which are never moved. */
 static const struct storage *operand_storage(const struct step *step, int i)
 {
     const struct tensor *tensor = step_operand(step, i);
@@ -17,7 +17,7 @@ static const struct storage *operand_storage(const struct step *step, int i)
 
 /* ---------------------------------------------------------------- slices */
 
-/* The first slice, of so much of the axis, of an operand that is cut. */
+/* The first slice, `size` indices long, of an operand that is cut. */
 static struct layout slice_of(const struct step *step, const struct slices *slices, int i,
                               int64_t size)
 {
@@ -32,8 +32,8 @@ static uint64_t span_bytes(const struct step *step, const struct slices *slices,
     return (uint64_t)layout_span(&slice) * dtype_size(step_operand(step, i)->storage->dtype);
 }
 
-/* Whether a step can be done in slices along a letter of its axes: one that out has, or of terms
- * that are added to out slice by slice. The axes that moduli go along stay whole. */
+/* Whether a step can be done in slices along a letter. Either out has the letter, or the step adds
+ * its terms to out slice by slice. Axes along which moduli vary stay whole. */
 static bool may_cut(const struct step *step, const struct step_axes *axes, char letter)
 {
     const int moduli = step_moduli(step);
@@ -45,7 +45,7 @@ static bool may_cut(const struct step *step, const struct step_axes *axes, char 
     return step_axis(axes, STEP_OUT, letter) != NO_AXIS || step_traits[step->kind].adds;
 }
 
-/* Whether a step can be cut so; what is the same for all slices is not cut. */
+/* Whether a step can be cut along the letter. Operands that all slices share are not cut. */
 static bool step_cut(const struct step *step, const struct step_axes *axes, char letter,
                      struct slices *slices)
 {
@@ -70,7 +70,7 @@ static bool step_cut(const struct step *step, const struct step_axes *axes, char
     return slices->size > 1;
 }
 
-/* Whether an operand is the first one that needs its storage as a whole. */
+/* Whether an operand needs its whole storage, and is the first operand that does. */
 static bool is_whole(const struct step *step, const struct slices *slices, int i)
 {
     if (!operand_storage(step, i) || slices->axis[i] >= 0)
@@ -84,7 +84,7 @@ static bool is_whole(const struct step *step, const struct slices *slices, int i
 /* Stands for more bytes than any device has. */
 #define TOO_MANY_BYTES (UINT64_C(1) << 62)
 
-/* Adds the bytes of one buffer, of which an allocation has at most so many. */
+/* Adds the bytes of one buffer. allocation: the most that a buffer may have. */
 static uint64_t add_bytes(uint64_t sum, uint64_t bytes, uint64_t allocation)
 {
     return sum >= TOO_MANY_BYTES || bytes > allocation || sum + bytes > TOO_MANY_BYTES
@@ -92,7 +92,8 @@ static uint64_t add_bytes(uint64_t sum, uint64_t bytes, uint64_t allocation)
                : sum + bytes;
 }
 
-/* Bytes of the storages that are needed as a whole; with a memory, of those that are not there. */
+/* Bytes of the storages that are needed as a whole. With a memory, counts only those that are not
+ * on the device. */
 static uint64_t whole_bytes(const struct memory *memory, const struct step *step,
                             const struct slices *slices, uint64_t allocation)
 {
@@ -105,7 +106,7 @@ static uint64_t whole_bytes(const struct memory *memory, const struct step *step
     return bytes;
 }
 
-/* Bytes of a slice of what is cut. */
+/* Bytes of one slice of each operand that is cut. */
 static uint64_t slice_bytes(const struct step *step, const struct slices *slices, int64_t size,
                             uint64_t allocation)
 {
@@ -116,7 +117,7 @@ static uint64_t slice_bytes(const struct step *step, const struct slices *slices
     return bytes;
 }
 
-/* Takes a way to cut a step where it needs less memory than the best one so far. */
+/* Keeps a way to cut a step if it needs less memory than the best one so far. */
 static void try_cut(const struct step *step, const struct step_axes *axes, char letter,
                     uint64_t allocation, uint64_t *least, struct slices *best)
 {
@@ -131,8 +132,9 @@ static void try_cut(const struct step *step, const struct step_axes *axes, char 
     *best = slices;
 }
 
-/* The way to cut a step that takes the least memory, slices being of 1. Returns its bytes, from
- * TOO_MANY_BYTES on where an allocation does not hold one of its operands in any way. */
+/* Finds the way to cut a step that needs the least memory, with slices of size 1. Returns its
+ * bytes. They are at least TOO_MANY_BYTES if each way leaves an operand larger than an
+ * allocation. */
 static uint64_t best_cut(const struct step *step, uint64_t allocation, struct slices *best)
 {
     static const struct slices whole = {.axis = {-1, -1, -1, -1, -1, -1, -1, -1, -1}, .size = 0};
@@ -142,7 +144,7 @@ static uint64_t best_cut(const struct step *step, uint64_t allocation, struct sl
     if (!step->out)
         return least;
     step_axes(step, &axes);
-    for (int i = 0; i < STEP_OPERANDS; i++) { /* each letter of any operand, out's included */
+    for (int i = 0; i < STEP_OPERANDS; i++) { /* each letter of any operand, including out */
         const char *names = axes.names[i == 0 ? STEP_OUT : i - 1];
         for (const char *letter = names; *letter; letter++)
             try_cut(step, &axes, *letter, allocation, &least, best);
@@ -150,8 +152,8 @@ static uint64_t best_cut(const struct step *step, uint64_t allocation, struct sl
     return least;
 }
 
-/* A part of the limit, so that slices need little other memory to be moved, but no more slices than
- * that takes. */
+/* Limits slices to a part of the limit, so that little else must be moved to make room for them.
+ * They should not become much smaller than that requires. */
 static void size_slices(const struct step *step, struct slices *slices, uint64_t limit,
                         uint64_t allocation)
 {
@@ -177,7 +179,7 @@ bool slice_is_read(const struct step *step, const struct slices *slices, int i, 
            layout_span(&slice) > layout_elements(&slice);
 }
 
-/* Whether the host does a step that no cut makes fit an allocation. */
+/* Whether the host does a step, because no cut makes it fit an allocation. */
 static bool is_of_host(const struct step *step, uint64_t bytes)
 {
     return bytes >= TOO_MANY_BYTES && step->kind != STEP_VENDOR;
@@ -206,7 +208,7 @@ uint64_t memory_least(const struct plan *plan, const struct step **step)
 
 /* ---------------------------------------------------------------- uses */
 
-/* Goes backwards. Uploads and releases are no uses. */
+/* Walks backwards. Uploads and releases do not count as uses. */
 static enum healcl_status list_uses(struct memory *memory, struct healcl_error *error)
 {
     const struct plan *plan = memory->plan;
@@ -325,7 +327,7 @@ static enum healcl_status move(struct memory *memory, enum memory_move kind,
                          : HEALCL_OK;
 }
 
-/* The contents are somewhere else than on the device afterwards. */
+/* Ensures that the contents are also somewhere other than on the device. */
 static enum healcl_status spill(struct memory *memory, const struct storage *storage,
                                 struct healcl_error *error)
 {
@@ -348,7 +350,7 @@ static enum healcl_status drop(struct memory *memory, const struct storage *stor
     return move(memory, MEMORY_MOVE_DROP, storage, error);
 }
 
-/* Contents that are not used again need not be kept. */
+/* Contents that are never used again need not be kept. */
 static enum healcl_status evict(struct memory *memory, const struct storage *storage,
                                 struct healcl_error *error)
 {
@@ -369,11 +371,11 @@ enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
         if (memory->states[farthest.storage].resident &&
             memory->states[farthest.storage].next_use == farthest.step) {
             if (farthest.step <= memory->step)
-                break; /* those of the step in hand */
+                break; /* those of the current step */
             pop(memory);
             TRY(evict(memory, memory->plan->storages[farthest.storage], error));
         } else {
-            pop(memory); /* it is not there any more, or has been used since */
+            pop(memory); /* it is no longer on the device, or has been used since */
         }
     }
     return HEALCL_OK;
@@ -390,7 +392,7 @@ static enum healcl_status upload(struct memory *memory, const struct storage *st
     return move(memory, MEMORY_MOVE_UPLOAD, storage, error);
 }
 
-/* contents: whether what was in it is wanted. */
+/* contents: whether its previous contents are needed. */
 static enum healcl_status bring(struct memory *memory, const struct storage *storage, bool contents,
                                 struct healcl_error *error)
 {
@@ -412,15 +414,15 @@ static enum healcl_status bring(struct memory *memory, const struct storage *sto
 
 /* ---------------------------------------------------------------- steps */
 
-/* Whether a step needs what is in the storage of one of its operands. Inputs come before out, which
- * may be in the place of one. */
+/* Whether a step needs the contents of an operand's storage. Inputs come before out, because out
+ * may share a storage with an input. */
 static bool needs_contents(const struct step *step, int operand)
 {
     return operand != STEP_OUT || step_traits[step->kind].adds ||
            layout_elements(&step->out->layout) < step->out->storage->elements;
 }
 
-/* Where there is no room for it now, it comes when it is needed. */
+/* If there is no room for the upload now, it is done when it is needed. */
 static enum healcl_status begin_upload(struct memory *memory, const struct step *step,
                                        struct healcl_error *error)
 {
@@ -434,7 +436,7 @@ static enum healcl_status begin_upload(struct memory *memory, const struct step 
     return bring(memory, storage, true, error);
 }
 
-/* The host has the contents afterwards. */
+/* Ensures that the host has the contents. */
 static enum healcl_status hold(struct memory *memory, const struct storage *storage,
                                struct healcl_error *error)
 {
@@ -489,7 +491,7 @@ static void count_slices(struct memory *memory, const struct step *step,
         }
 }
 
-/* The host has all that a step works on, and the device nothing of it. */
+/* Ensures that the host has all operands of a step, and the device none. */
 static enum healcl_status begin_on_host(struct memory *memory, const struct step *step,
                                         struct slices *slices, struct healcl_error *error)
 {
@@ -551,7 +553,7 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
     switch (step->kind) {
     case STEP_UPLOAD: return begin_upload(memory, step, error);
     case STEP_RELEASE: return begin_release(memory, step->in[0]->storage, error);
-    case STEP_DOWNLOAD: /* A result is handed out from where it is. */
+    case STEP_DOWNLOAD: /* A result is read from where it is. */
         return memory->states[step->in[0]->storage->id].resident
                    ? HEALCL_OK
                    : hold(memory, step->in[0]->storage, error);
@@ -559,7 +561,7 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
     }
 }
 
-/* The next use of each operand is one that is not over. */
+/* Sets each operand's next use to the first one after this step. */
 static enum healcl_status advance_next_uses(struct memory *memory, const struct step *step,
                                             struct healcl_error *error)
 {

@@ -1,76 +1,76 @@
 /*
- * Which of a plan's tensors lie on a device, step by step, where that has less memory for them than
- * they all take: storages whose next use is the farthest make room for others (Belady's rule), with
- * their contents kept by the host. What was uploaded and not written since is only dropped: it is
- * uploaded again. A step whose own operands are too large is done in slices along one of its axes.
- * Where an operand is larger than an allocation and cannot be cut, the host does the step.
+ * Decides which tensors of a plan are on a device at each step, if the device's memory cannot hold
+ * all of them. Storages whose next use is farthest away make room for others (Belady's rule), and
+ * the host keeps their contents. A storage that was not written since its upload is only dropped,
+ * and uploaded again later. A step whose own operands are too large is done in slices along one of
+ * its axes. If an operand is larger than an allocation and cannot be cut, the host does the step.
  *
- * All of it follows from the plan. An executor does the moves; without one they are only counted,
- * which tells before a run what it will take.
+ * Everything follows from the plan. An executor performs the moves. Without an executor they are
+ * only counted, which predicts what a run will move.
  */
 #ifndef HEALCL_PLAN_MEMORY_H
 #define HEALCL_PLAN_MEMORY_H
 
 #include "plan/plan.h"
 
-/* Slices of a step: so much of one axis of each operand at a time. */
+/* Slices of a step: part of one axis of each operand at a time. */
 struct slices {
-    int8_t axis[STEP_OPERANDS]; /* -1: the operand is the same for all slices */
-    int64_t size;               /* of the axis */
-    int64_t most;               /* of it in one slice; 0: the step is done as a whole */
-    bool on_host; /* the host does it, with what it has: an operand is larger than an allocation */
+    int8_t axis[STEP_OPERANDS]; /* -1: all slices use the same elements of the operand */
+    int64_t size;               /* length of the axis */
+    int64_t most;               /* indices in one slice, at most; 0: the step is done as a whole */
+    bool on_host;               /* the host does it: an operand is larger than an allocation */
 };
 
-/* Whether a slice of so much of the axis wants what is in an operand, one that is cut. */
+/* Whether a slice of `size` indices of the axis reads the contents of operand i, which is cut. */
 bool slice_is_read(const struct step *step, const struct slices *slices, int i, int64_t size);
 
 /* Where the contents of a storage are. */
 enum memory_source {
-    MEMORY_NOWHERE, /* nothing was written yet */
-    MEMORY_UPLOAD,  /* as its upload has them */
+    MEMORY_NOWHERE, /* nothing has been written yet */
+    MEMORY_UPLOAD,  /* equal to its upload */
     MEMORY_HOST,    /* kept by the host */
     MEMORY_DEVICE   /* only on the device */
 };
 
-/* Moves of a storage that an executor is asked for. */
+/* Moves of a storage that an executor must perform. */
 enum memory_move {
-    MEMORY_MOVE_UPLOAD, /* to the device, as its upload says */
-    MEMORY_MOVE_CHECK,  /* only look at its upload's data, which come later */
-    MEMORY_MOVE_HOLD,   /* the data of its upload are to be kept by the host */
-    MEMORY_MOVE_SPILL,  /* from the device to the host */
-    MEMORY_MOVE_BACK,   /* from the host to the device, which may keep them */
-    MEMORY_MOVE_DROP,   /* the device's memory is given back */
-    MEMORY_MOVE_FORGET, /* what the host keeps is out of date */
+    MEMORY_MOVE_UPLOAD, /* upload it to the device */
+    MEMORY_MOVE_CHECK,  /* only check the data of its upload; they are uploaded later */
+    MEMORY_MOVE_HOLD,   /* let the host keep the data of its upload */
+    MEMORY_MOVE_SPILL,  /* copy it from the device to the host */
+    MEMORY_MOVE_BACK,   /* copy it from the host to the device, which may keep it */
+    MEMORY_MOVE_DROP,   /* free the device's memory */
+    MEMORY_MOVE_FORGET, /* discard the host's copy, which is out of date */
 };
 
 struct memory_mover {
     enum healcl_status (*move)(void *context, enum memory_move move, const struct storage *storage,
                                struct healcl_error *error);
     void *context;
-    uint64_t allocation; /* bytes of a storage on the device, at most; 0: any */
+    uint64_t allocation; /* bytes of one storage on the device, at most; 0: unlimited */
 };
 
 /* Bytes of one run. */
 struct memory_price {
-    uint64_t spilled;        /* device to host, results aside */
+    uint64_t spilled;        /* device to host, without results */
     uint64_t brought_back;   /* host to device */
-    uint64_t streamed_again; /* uploads, beside the first one of each */
+    uint64_t streamed_again; /* repeated uploads, without each upload's first */
 };
 
-/* Bytes that staying below a limit moves. */
+/* Bytes that are moved to stay below a limit. */
 struct memory_facts {
-    uint64_t limit, peak; /* bytes of tensors: at most, and at most found; limit 0: none */
+    uint64_t limit, peak; /* bytes of tensors: the limit (0: none), and the peak */
     struct memory_price price;
-    /* Where there is no limit: bytes of the buffers of tensors, and the most of live tensors. */
+    /* Without a limit: bytes of all tensors' buffers, and the most that live tensors take. */
     uint64_t allocated, live;
 };
 
 struct memory_state {
-    uint32_t first_use, next_use; /* steps; UINT32_MAX: there is none */
-    const struct step *upload;    /* that has been reached */
+    uint32_t first_use, next_use; /* step numbers; UINT32_MAX: none */
+    const struct step *upload;    /* latest upload so far */
     uint8_t source;               /* enum memory_source */
-    bool resident;                /* on the device */
-    bool uploaded, streamed;      /* once already; again */
+    bool resident;                /* it is on the device */
+    bool uploaded, streamed;      /* it was uploaded once; it was uploaded again */
 };
 
 struct memory_use {
@@ -80,53 +80,54 @@ struct memory_use {
 struct memory {
     const struct plan *plan;
     const struct memory_mover *mover; /* NULL: moves are only counted */
-    uint64_t limit, allocation;       /* bytes of tensors; of one at most */
-    uint64_t room; /* bytes that storages may take now: the limit, less what an executor needs
+    uint64_t limit, allocation;       /* bytes: of all tensors, and of one allocation, at most */
+    uint64_t room; /* bytes that storages may take now: the limit minus what an executor needs
                       beside them */
     uint64_t resident, peak; /* bytes of tensors on the device: now, and at most */
     struct memory_price price;
     struct memory_state *states;     /* by storage */
     uint32_t (*uses)[STEP_OPERANDS]; /* by step: the next use of each operand's storage */
-    struct memory_use *heap;         /* next uses, the farthest first; out of date, some of them */
+    struct memory_use *heap;         /* next uses, farthest first; some are out of date */
     size_t heap_count, heap_capacity;
-    size_t step; /* in hand */
+    size_t step; /* the current step */
 };
 
-/* limit: 0 for none. The mover, which may be NULL, outlives the memory. Errors: HEALCL_NO_MEMORY;
- * HEALCL_REFUSED where a step takes more than the limit, even in slices: "entry 17 (_modmul_ttt):
- * needs at least 4096 bytes of device memory, above the limit of 1024". */
+/* limit: 0 for none. The mover, which may be NULL, must outlive the memory. Errors:
+ * HEALCL_NO_MEMORY; HEALCL_REFUSED if a step needs more than the limit, even in slices: "entry 17
+ * (_modmul_ttt): needs at least 4096 bytes of device memory, above the limit of 1024". */
 enum healcl_status memory_init(struct memory *memory, const struct plan *plan, uint64_t limit,
                                const struct memory_mover *mover, struct healcl_error *error);
 void memory_release(struct memory *memory);
 
-/* Nothing is anywhere, as before the first step. Moves nothing. */
+/* Returns to the state before the first step: all contents are nowhere. Moves nothing. */
 void memory_reset(struct memory *memory);
 
-/* Before a step, by number: puts on the device what it works on, or says in which slices it is to
- * be done: for these, what differs from slice to slice has been taken from the device, and its
- * source is not MEMORY_DEVICE. Uploads and releases are done by this. */
+/* Call before step `number`. Puts its operands on the device, or sets slices. With slices, operands
+ * that differ between slices have been taken from the device: their source is not MEMORY_DEVICE.
+ * Upload and release steps are done completely by this call. */
 enum healcl_status memory_begin_step(struct memory *memory, size_t number, struct slices *slices,
                                      struct healcl_error *error);
-/* After it: the storage that it wrote is on the device, or with slices on the host. */
+/* Call after the step. The storage that it wrote is then on the device, or with slices on the
+ * host. */
 enum healcl_status memory_end_step(struct memory *memory, const struct slices *slices,
                                    struct healcl_error *error);
 
-/* In the place of both, for a step that is left out. */
+/* Replaces both calls for a step that is skipped. */
 enum healcl_status memory_skip_step(struct memory *memory, size_t number,
                                     struct healcl_error *error);
 
-/* During a step: takes other storages from the device until so many bytes are free, or none is
+/* Call during a step. Takes other storages from the device until `bytes` bytes are free or none is
  * left. */
 enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
                                     struct healcl_error *error);
 
-/* Predicts what a whole run moves, vendors' kernels left out, and the most bytes of tensors on the
- * device at one time. */
+/* Predicts the bytes that a whole run moves, without vendors' kernels, and the most bytes of
+ * tensors on the device at one time. */
 enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
                                   struct memory_price *price, uint64_t *peak,
                                   struct healcl_error *error);
 
-/* The smallest limit that memory_init does not refuse, and the step that needs it. */
+/* The smallest limit that memory_init accepts. Sets *step to the step that needs it. */
 uint64_t memory_least(const struct plan *plan, const struct step **step);
 
 #endif

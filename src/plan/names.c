@@ -5,12 +5,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A hash table of trees: a million names take a third of the steps that one tree takes, and names
- * that a hostile file has chosen to collide still no more than log n. */
+/* A hash table of trees. A million names take a third of the time that a single tree takes. If a
+ * hostile file's names collide, a lookup still takes only log n steps. */
 enum { BUCKETS = 4096 };
 
 struct binding {
-    const char *name; /* of a key: the caller's; of a node: text */
+    const char *name; /* for a key: the caller's; for a node: its text */
     const struct tensor *tensor;
     char text[];
 };

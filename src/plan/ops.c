@@ -75,7 +75,7 @@ enum operation_id form_id(const struct form *form)
 /* ---------------------------------------------------------------- tables */
 
 struct operation_table {
-    struct arena *arena; /* owns the operations and forms that were added */
+    struct arena *arena; /* owns the added operations and forms */
     struct operation **operations;
     size_t operation_count, operation_capacity;
     struct form **forms;
@@ -157,7 +157,7 @@ int64_t operation_number(const struct operation_table *table, const char *name)
     return -1;
 }
 
-/* Refuses a name that cannot be a new operation's or form's. */
+/* Refuses a name that cannot be a new operation's or form's name. */
 static enum healcl_status check_name(const struct operation_table *table, const char *name,
                                      struct healcl_error *error)
 {
@@ -237,7 +237,7 @@ bool healcl_operation_describe(const struct healcl_operations *handle, size_t nu
                                            .manifest = operation->manifest};
     if (operation->form)
         return true;
-    size_t first = 0; /* those of a built-in operation lie together */
+    size_t first = 0; /* a built-in operation's forms are adjacent */
     while (forms[first].operation != operation)
         first++;
     info->forms = &form_infos[first];
@@ -271,7 +271,7 @@ const struct parameter_traits parameter_traits[] = {
 
 /* ---------------------------------------------------------------- dtypes */
 
-/* Adds the names of a set, joined by commas. */
+/* Appends the names of a set's dtypes, separated by commas. */
 static void add_dtypes(uint32_t dtypes, char text[DTYPES_TEXT_SIZE])
 {
     const char *before = "";
@@ -313,7 +313,8 @@ int form_parameter(const struct form *form, const char *name)
     return -1;
 }
 
-/* Whether an argument is an `out` that is left out. Rules of manifests do not tell its shape. */
+/* Whether an argument is an omitted `out`. Forms of manifests do not allow that: their rules do not
+ * give its shape. */
 static bool is_out_to_make(const struct form *form, const struct entry *entry, uint32_t i)
 {
     return entry->makes_out && entry->arguments[i].kind == ARGUMENT_NONE &&
@@ -331,7 +332,7 @@ static int first_unaccepted(const struct form *form, const struct entry *entry)
     return -1;
 }
 
-/* "2", "8 or 9 or 5": how many arguments the forms of a name take. */
+/* "2", "8 or 9 or 5": the possible numbers of arguments of a name's forms. */
 static void describe_counts(const struct operation_table *table, const char *name, char *text,
                             size_t size)
 {
@@ -352,7 +353,7 @@ enum healcl_status form_of_entry(const struct operation_table *table, const stru
                                  const struct form **result, struct healcl_error *error)
 {
     const char *name = entry->name[0] == '_' ? entry->name + 1 : entry->name;
-    const struct form *closest = NULL; /* among the forms with this many arguments */
+    const struct form *closest = NULL; /* among the forms with this number of arguments */
     int closest_argument = -1;
     bool named = false;
     const struct form *form;

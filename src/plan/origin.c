@@ -1,4 +1,4 @@
-/* Which entries of the transcript a step comes from, and what each of them is charged with. */
+/* Which entries of the transcript a step comes from, and the cost attributed to each. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amo
     amounts[origin_operation(&origins->of[last])->number] += left;
 }
 
-/* Copies the origins of a step. A single one has not been charged with what the step visits. */
+/* Copies the origins of a step. If there is only one, it is attributed all that the step visits. */
 static void copy_origins(struct origin *copies, const struct step *step)
 {
     memcpy(copies, step->origins->of, step->origins->count * sizeof *copies);

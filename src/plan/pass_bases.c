@@ -1,17 +1,17 @@
 /*
- * Sums of products of a tensor's digits, one behind the other, by weights that each digit has of
- * its own, as base conversions are: one step on all digits. It stands where the first did; all have
- * the same moduli, so that the first would have been refused first.
+ * Joins sums of products of successive digits of a tensor, each digit with its own weights, as in
+ * base conversions. One step then does all digits. It replaces the first step. All have the same
+ * moduli, so the first would have been refused first.
  */
 #include "plan/axes.h"
 #include "plan/pass.h"
 
-/* Steps apart that digits are looked for in, digits that a step has weights of, and elements of one
+/* Number of steps searched for digits, digits that a step has weights for, and elements of one
  * digit's weights. */
 enum { WINDOW = 16, DIGITS_MAX = STEP_INPUTS - 3, WEIGHTS_MAX = 1 << 16 };
 
-/* Whether a step is a digit, or several already: weights are the same for all reps and along n, and
- * contiguous otherwise. */
+/* Whether a step is one digit, or several joined ones. Weights must be equal for all reps and along
+ * n, and otherwise contiguous. */
 static bool has_digits(const struct step *step, struct product_sum *sums)
 {
     const bool is_sum = step->kind == STEP_MODMUL_AXIS_SUM && !step_adds(step) && !step->in[3];
@@ -24,7 +24,7 @@ static bool has_digits(const struct step *step, struct product_sum *sums)
                        weights.shape[1] <= WEIGHTS_MAX / weights.shape[2]);
 }
 
-/* Makes the sums those of a digit more, if that lies behind them. The terms of a then are all. */
+/* Appends a digit to the sums, if it follows their last one. All terms of a are then used. */
 static bool add_digit(struct product_sum *sums, const struct product_sum *digit)
 {
     const int64_t s = sums->a.shape[1], t = digit->a.shape[1], before = sums->batch * s;
@@ -45,7 +45,7 @@ static bool add_digit(struct product_sum *sums, const struct product_sum *digit)
     return true;
 }
 
-/* Whether both are of the same tensors, but for the weights, in any order. */
+/* Whether both use the same tensors, apart from the weights, in any order. */
 static bool go_together(const struct step *one, const struct step *other)
 {
     return one->in[0]->storage == other->in[0]->storage &&
@@ -77,7 +77,7 @@ static enum healcl_status join(struct pass_run *run, struct step *one, struct st
     return pass_join(run, one, other, one, &both, error);
 }
 
-/* Finds digits that come before one, and joins both. */
+/* Finds digits that precede a step, and joins both. */
 static enum healcl_status find_before(struct pass_run *run, struct step *step,
                                       const struct product_sum *digit, struct healcl_error *error)
 {

@@ -1,7 +1,7 @@
 /*
- * Steps of one kind on slices of the same tensors that lie evenly, one behind the other or by
- * turns: one step on all of them. It stands where the first did. What data make a step refuse,
- * moduli and the like, is the same for both, so that the first would have been refused first.
+ * Joins steps of one kind on evenly spaced slices of the same tensors, which are adjacent or
+ * interleaved. One step then does all of them. It replaces the first step. Moduli and other data
+ * that can make a step refuse are the same for both, so the first would have been refused first.
  */
 #include <ctype.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "plan/axes.h"
 #include "plan/pass.h"
 
-/* Steps apart that slices are looked for in, and how many others of a kind are. */
+/* Number of steps searched for slices, and of other steps of the kind among them. */
 enum { WINDOW = 16, TRIES = 2 };
 
 static bool has_slices(const struct step *step)
@@ -17,15 +17,15 @@ static bool has_slices(const struct step *step)
     return !pass_has_removed(step) && !step->vendor && step_traits[step->kind].batches;
 }
 
-/* A step's operand; factors that all reps share have an axis for them. */
+/* A step's operand. Factors that all reps share get an axis for reps. */
 static struct layout view_of(const struct step *step, int i)
 {
     return step->kind == STEP_MODMUL_AXIS_SUM && i == 1 ? step_factor(step)
                                                         : step_operand(step, i)->layout;
 }
 
-/* Whether slices may lie along an axis of out, and the axis of each operand's view that goes with
- * it; NO_AXIS where all slices share the operand. */
+/* Whether steps may be joined along an axis of out. Sets the corresponding axis of each operand's
+ * view; NO_AXIS if all slices share the operand. */
 static bool find_axes(const struct step *step, uint32_t axis, int axes[STEP_OPERANDS])
 {
     struct step_axes names;
@@ -38,15 +38,16 @@ static bool find_axes(const struct step *step, uint32_t axis, int axes[STEP_OPER
         const bool has_more = tensor && view_of(step, i).rank > tensor->layout.rank;
         axes[i] = step_axis(&names, i, letter);
         if (has_more)
-            axes[i]++; /* NO_AXIS becomes the axis in front */
+            axes[i]++; /* NO_AXIS becomes the first axis */
     }
     return true;
 }
 
-/* How slices lie: one behind the other, or by turns. */
+/* How slices are arranged: adjacent, or interleaved. */
 enum { BEHIND = 1, BY_TURNS = 2 };
 
-/* How one operand of two steps may lie along an axis, as bits; *view is that of `one`. */
+/* Possible arrangements, as bits, of one operand of two steps along an axis. *view belongs to the
+ * first. */
 static int slice_adjacency(const struct layout *view, const struct layout *other, int axis)
 {
     int64_t apart = other->offset - view->offset;
@@ -63,7 +64,7 @@ static int slice_adjacency(const struct layout *view, const struct layout *other
            (size == other->shape[axis] && stride % 2 == 0 && stride / 2 == apart ? BY_TURNS : 0);
 }
 
-/* Both views in one along an axis. */
+/* Joins both views along an axis. */
 static struct layout joined(const struct layout *view, const struct layout *other, int axis,
                             bool by_turns)
 {
@@ -76,18 +77,18 @@ static struct layout joined(const struct layout *view, const struct layout *othe
     return both;
 }
 
-/* Whether an input is the same for all slices: what data are refused for, and scalars. */
+/* Whether all slices must share an input: data that can be refused, and scalars. */
 static bool is_common(const struct step *step, int i)
 {
     return i == step_moduli(step) || step_operand(step, i)->storage->scalars;
 }
 
-/* Views of the operands of two steps of a kind. */
+/* Views of the operands of two steps of the same kind. */
 struct pair {
     struct layout views[STEP_OPERANDS], others[STEP_OPERANDS];
 };
 
-/* Makes the views those of both steps in one, along an axis of each, if there are such. */
+/* Joins each operand's two views along its axis. Returns whether that is possible. */
 static bool join_views(const struct step *step, const int axes[STEP_OPERANDS], struct pair *pair)
 {
     int how = BEHIND | BY_TURNS;

@@ -1,13 +1,14 @@
 /*
- * Two elementwise operations of the same moduli, of which the second one alone reads what the first
- * makes: one step, which stands where the second one did and never writes what is between. The
- * first may be an inverse transform, too, that is multiplied by a factor of each modulus.
+ * Joins two elementwise operations with the same moduli, if only the second one reads the first
+ * one's result. The joined step replaces the second one, and never writes the intermediate result.
+ * The first may also be an inverse transform whose result is multiplied by one factor for each
+ * modulus.
  */
 #include "plan/pass.h"
 
 enum {
-    WINDOW = 16,         /* steps apart that are looked at */
-    MODULI_MAX = 1 << 16 /* as many as kernels have tables for */
+    WINDOW = 16,         /* steps that are searched */
+    MODULI_MAX = 1 << 16 /* limit of kernels' tables */
 };
 
 static bool is_modular(const struct step *step)
@@ -30,7 +31,7 @@ static bool has_scalars(const struct step *step)
     return step->in[0]->storage->scalars || (step->in[1] && step->in[1]->storage->scalars);
 }
 
-/* Whether nobody reads what a step before `second` has written to a view, but that one. */
+/* Whether no step other than `second` reads what an earlier step has written to a view. */
 static bool is_dead_behind(const struct pass_run *run, const struct step *second,
                            const struct tensor *view)
 {
@@ -53,8 +54,7 @@ static bool is_dead_behind(const struct pass_run *run, const struct step *second
     return false;
 }
 
-/* The step that has written what input i of another one reads, and that nobody else reads; NULL if
- * there is none. */
+/* The step that wrote input i of another step, if nothing else reads that input; else NULL. */
 static struct step *find_first(const struct pass_run *run, struct step *second, int i)
 {
     const struct tensor *view = second->in[i];
@@ -73,7 +73,7 @@ static struct step *find_first(const struct pass_run *run, struct step *second, 
     return NULL;
 }
 
-/* Input i of the second step is the first one's. */
+/* Joins two steps, if possible. Input i of the second one is the first one's output. */
 static enum healcl_status chain(struct pass_run *run, struct step *first, struct step *second,
                                 int i, struct healcl_error *error)
 {
@@ -86,7 +86,7 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
           is_out(second, second->in[1 - i])))
         return HEALCL_OK;
     struct step both = *first;
-    for (int j = 0; j < 2; j++) /* what is not out itself may not be overwritten beside it */
+    for (int j = 0; j < 2; j++) /* inputs may not be overwritten, unless they are out itself */
         if (!is_out(second, first->in[j]) && tensors_overlap(first->in[j], second->out))
             return HEALCL_OK;
     both.kind = STEP_CHAIN;
@@ -101,8 +101,8 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
     return pass_join(run, first, second, second, &both, error);
 }
 
-/* Finds the factors of a product, of which input i is an inverse transform's output, one for each
- * modulus, and where the transform would write. Returns whether it could. */
+/* Finds the factors of a product whose input i is an inverse transform's output: one for each
+ * modulus. Also finds where the transform would write. Returns whether both exist. */
 static bool find_factors(const struct step *inverse, const struct step *product, int i,
                          struct tensor *factors, struct tensor *out)
 {
@@ -130,8 +130,8 @@ static bool find_factors(const struct step *inverse, const struct step *product,
     return true;
 }
 
-/* Whether an inverse transform may write there instead: rows as they were, and not over what it
- * reads, but in its place. */
+/* Whether an inverse transform may write there instead. Its rows must be kept, and it may overwrite
+ * its input only in place. */
 static bool may_write(const struct step *inverse, const struct tensor *out)
 {
     const struct layout *rows = &inverse->out->layout;

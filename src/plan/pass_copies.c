@@ -1,12 +1,13 @@
 /*
- * Copies whose source or target is only theirs. What makes the source writes it where the copy
- * would; or what reads the target reads the source, where kernels look up element by element anyway
- * (others are made for rows in order, which a copy may have given them). What only an elementwise
- * operation reads is written in the place of its output, which it then works on in place.
+ * Removes copies whose source or target nothing else uses. The step that makes the source then
+ * writes the copy's target directly. Or the step that reads the target reads the source, if its
+ * kernel looks up single elements anyway; other kernels need rows in order, which the copy may
+ * provide. What only an elementwise operation reads is written to that operation's output, which it
+ * then processes in place.
  */
 #include "plan/pass.h"
 
-/* Whether a view has elements side by side where the step's output has. */
+/* Whether a view has adjacent elements along the axis along which the step's output has. */
 static bool keeps_rows(const struct step *step, const struct layout *out)
 {
     for (uint32_t axis = 0; axis < out->rank; axis++)
@@ -15,7 +16,7 @@ static bool keeps_rows(const struct step *step, const struct layout *out)
     return true;
 }
 
-/* Whether a kind of step may write anywhere. Transforms and elementwise operations want rows. */
+/* Whether a kind of step may write to any view. Transforms and elementwise operations need rows. */
 static bool writes_anywhere(const struct step *step, const struct layout *out)
 {
     switch (step->kind) {
@@ -39,7 +40,7 @@ static bool reads_anywhere(const struct step *step)
            step->kind == STEP_DIGITS_FULL_Q;
 }
 
-/* The writer of a copy's source writes its target. */
+/* Lets the writer of a copy's source write the copy's target. */
 static enum healcl_status write_through(struct pass_run *run, struct step *writer,
                                         struct step *copy, struct healcl_error *error)
 {
@@ -54,8 +55,8 @@ static enum healcl_status write_through(struct pass_run *run, struct step *write
     return pass_join(run, writer, copy, writer, &through, error);
 }
 
-/* Whether what a storage takes may be taken from `first` on already, without more memory than
- * before: it and another one's are taken at once by then. */
+/* Whether a storage may be allocated from `first` on without raising the peak of memory. Nothing
+ * may be released between `first` and the storage's first use. */
 static bool may_live_from(const struct pass_run *run, const struct step *first,
                           const struct storage *storage)
 {
@@ -66,7 +67,7 @@ static bool may_live_from(const struct pass_run *run, const struct step *first,
     return true;
 }
 
-/* The writer of what an elementwise operation reads writes it in the place of that one's output. */
+/* Lets the writer of an elementwise operation's input write it to that operation's output. */
 static enum healcl_status write_in_place(struct pass_run *run, struct step *writer,
                                          struct step *reader, int input, struct healcl_error *error)
 {
@@ -88,7 +89,7 @@ static enum healcl_status write_in_place(struct pass_run *run, struct step *writ
     return HEALCL_OK;
 }
 
-/* The release of a storage from a step on and before `end`; NULL: there is none near. */
+/* The release of a storage in [step, end); NULL if none is near. */
 static struct step *find_release(struct step *step, const struct step *end,
                                  const struct storage *storage)
 {
@@ -99,9 +100,9 @@ static struct step *find_release(struct step *step, const struct step *end,
     return NULL;
 }
 
-/* Whether a copy's source stays as it is until the target's reader. Where it is released before,
- * *early is that release, and *late that of the target, which the source, not larger, can have
- * instead: both are no longer there together. */
+/* Whether a copy's source is unchanged until the target's reader. If the source is released before,
+ * *early is that release, and *late is the target's release. The source is not larger, so it can be
+ * released at *late instead: the two no longer coexist. */
 static bool source_stays(const struct pass_run *run, struct step *copy, struct step *reader,
                          struct step **early, struct step **late)
 {
@@ -115,7 +116,7 @@ static bool source_stays(const struct pass_run *run, struct step *copy, struct s
            !pass_touches(copy + 1, *early, source, true);
 }
 
-/* The reader of a copy's target reads its source. */
+/* Lets the reader of a copy's target read the copy's source. */
 static enum healcl_status read_through(struct pass_run *run, struct step *copy, struct step *reader,
                                        struct healcl_error *error)
 {

@@ -1,17 +1,17 @@
 /*
- * Products that are only summed up, and sums of products that are only added to something.
+ * Products that are only summed, and sums of products that are only added to something.
  *
- * A modmul leaves C remainders, which axis_modsum adds up and
- * reduces by floor: where both have the same moduli, that is the floor remainder of the sum of the
- * products themselves, of any signs. The fused step stands where the sum did; its modulus is named
- * as the product's, which would have been refused first.
+ * A modmul makes C remainders, which axis_modsum adds up and reduces by floor. If both have the
+ * same moduli, the result is the floor remainder of the sum of the products themselves, whatever
+ * their signs. The fused step replaces the sum. Errors name its modulus as the product's, which
+ * would have been refused first.
  *
- * A modsum of such a sum, which is a residue, and of what is not negative leaves the floor
- * remainder of both: where it has the same moduli, the sum adds to that in its place.
+ * A modsum adds such a sum, which is a residue, to a value that is not negative. The result is the
+ * floor remainder of both. If the moduli are the same, the sum adds to that value in place.
  */
 #include "plan/pass.h"
 
-/* The axis that moduli vary along is the last one, and there they are elements of one vector. */
+/* Moduli must vary along the last axis, and there be elements of one vector. */
 static bool is_vector(const struct layout *moduli)
 {
     for (uint32_t axis = 0; axis + 1 < moduli->rank; axis++)
@@ -27,14 +27,14 @@ static bool same_moduli(const struct tensor *p, const struct tensor *q)
            is_vector(&p->layout) && is_vector(&q->layout);
 }
 
-/* Which axes of the products are the sum's [batch, reps, s, k, n], the rank for one that is
- * missing, and which of the products' inputs goes without reps. */
+/* Which axes of the products are the sum's [batch, reps, s, k, n]; the rank stands for a missing
+ * one. shared: the products' input without reps. */
 struct roles {
     uint32_t axes[5];
     int shared; /* input */
 };
 
-/* Axes of more than one element, but those of the terms and the moduli. Returns how many. */
+/* Lists the axes longer than 1, except those of terms and moduli. Returns their number. */
 static uint32_t list_axes(const struct layout *shape, uint32_t summed, uint32_t found[LAYOUT_RANK])
 {
     uint32_t count = 0;
@@ -44,7 +44,7 @@ static uint32_t list_axes(const struct layout *shape, uint32_t summed, uint32_t 
     return count;
 }
 
-/* Two axes, but for a batch in front of them: reps and n. */
+/* Finds two axes, reps and n, and possibly a batch axis before them. */
 static bool find_roles(const struct step *product, uint32_t summed, struct roles *roles)
 {
     const struct layout *shape = &product->out->layout;
@@ -70,7 +70,7 @@ static bool find_roles(const struct step *product, uint32_t summed, struct roles
     return true;
 }
 
-/* The axes of a view in that order, missing ones of size 1. */
+/* The axes of a view in that order; missing ones have size 1. */
 static struct tensor arranged(const struct tensor *tensor, uint32_t rank, const uint32_t *axes)
 {
     struct tensor view = {tensor->storage, {.rank = rank, .offset = tensor->layout.offset}};
@@ -98,7 +98,7 @@ static enum healcl_status fuse(struct pass_run *run, struct step *product, struc
     const uint32_t *axes = roles.axes + !is_batch, axis_count = is_batch ? 5 : 4;
     const uint32_t summed = roles.axes[2];
     uint32_t left[4], left_count = 0;
-    for (uint32_t i = 0; i < axis_count; i++) /* out has no summed axis */
+    for (uint32_t i = 0; i < axis_count; i++) /* out lacks the summed axis */
         if (axes[i] != summed)
             left[left_count++] = axes[i] - (axes[i] > summed);
     struct tensor views[] = {arranged(product->in[1 - roles.shared], axis_count, axes),
@@ -117,8 +117,8 @@ static enum healcl_status fuse(struct pass_run *run, struct step *product, struc
     return pass_join(run, product, sum, sum, &fused, error);
 }
 
-/* Whether the moduli of a modsum, of which input i is the sum, are the sum's: vectors of one tensor
- * along the axis k of [...,k,n]. */
+/* Whether a modsum, whose input i is the sum, has the sum's moduli: vectors of one tensor along
+ * axis k of [...,k,n]. */
 static bool adds_same_moduli(const struct step *sum, const struct step *addition, int i)
 {
     const struct layout *rows = &sum->out->layout, *view = &addition->in[i]->layout;
@@ -138,7 +138,7 @@ static bool adds_same_moduli(const struct step *sum, const struct step *addition
     return true;
 }
 
-/* Whether a kernel that wants the moduli's elements side by side still has them so. */
+/* Whether the moduli's elements are still adjacent, for kernels that require it. */
 static bool keeps_moduli_together(const struct step *sum, const struct layout *out)
 {
     const struct layout *before = &sum->out->layout;
@@ -146,7 +146,8 @@ static bool keeps_moduli_together(const struct step *sum, const struct layout *o
     return before->shape[axis_k] == 1 || before->stride[axis_k] != 1 || out->stride[axis_k] == 1;
 }
 
-/* Input i of a modsum is a sum of products, and the other one is where it writes. */
+/* Lets a sum of products add to the output of a modsum, if possible. Input i of the modsum is the
+ * sum. */
 static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
                                        struct step *addition, int i, struct healcl_error *error)
 {

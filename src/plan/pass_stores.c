@@ -1,4 +1,5 @@
-/* Values that nobody reads, of tensors of the segment, before they are overwritten or released. */
+/* Removes writes of values that are overwritten or released before anything reads them. Only
+ * tensors of the segment count. */
 #include "plan/pass.h"
 
 static bool is_dead(const struct pass_run *run, const struct step *step)

@@ -6,7 +6,7 @@ static bool is_zero(const struct step *step, int i)
     return step->zeros >> i & 1;
 }
 
-/* x + 0 mod p is x mod p, also as a C remainder. */
+/* x + 0 mod p equals x mod p, also for C remainders. */
 static bool add_nothing(struct step *step)
 {
     int other = is_zero(step, 1) ? 0 : 1;
@@ -21,8 +21,8 @@ static bool add_nothing(struct step *step)
     return true;
 }
 
-/* Residues stay as they are. Their moduli have been looked at when they were made, but not those of
- * zeros. */
+/* Residues do not change. Their moduli were checked when the residues were made; those of zeros
+ * were not. */
 static bool reduce_nothing(struct step *step)
 {
     if (!(step->residues & 1) || is_zero(step, 0) || step->in[0]->storage->scalars)

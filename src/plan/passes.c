@@ -132,7 +132,7 @@ void pass_remove(struct pass_run *run, struct step *step)
     run->changes++;
 }
 
-/* Notes that another step uses in its place what a step uses. */
+/* Notes that another step now uses the operands of a step. */
 static void note_moved(struct pass_run *run, const struct step *from, const struct step *to)
 {
     uint32_t old = (uint32_t)(from - run->plan->steps), new = (uint32_t)(to - run->plan->steps);
@@ -160,7 +160,8 @@ enum healcl_status pass_join(struct pass_run *run, struct step *first, struct st
     return HEALCL_OK;
 }
 
-/* Which stride of `to` has an axis that is one of `from`, or several that go on evenly in both. */
+/* Finds the stride in `to` of a view's axis, which is one axis of `from`, or several that are
+ * evenly strided in both. */
 static bool move_axis(int64_t size, int64_t stride, const struct layout *from,
                       const struct layout *to, int64_t *result)
 {
@@ -205,7 +206,7 @@ static void find_uses(struct pass_run *run)
         for (int j = 0; j < STEP_OPERANDS && plan->steps[i].kind != STEP_RELEASE; j++) {
             const struct tensor *tensor = plan->steps[i].operands[j];
             struct storage_uses *uses = tensor ? &run->uses[tensor->storage->id] : NULL;
-            if (!uses || (uses->count > 0 && uses->last == i)) /* as another operand of it */
+            if (!uses || (uses->count > 0 && uses->last == i)) /* as another operand */
                 continue;
             if (uses->count++ == 0)
                 uses->first = i;
@@ -213,7 +214,7 @@ static void find_uses(struct pass_run *run)
         }
 }
 
-/* Steps that are left move together, and storages that nobody uses any more are not released. */
+/* Closes the gaps that removed steps leave. */
 static void close_gaps(struct pass_run *run)
 {
     struct plan *plan = run->plan;
@@ -230,9 +231,9 @@ static void close_gaps(struct pass_run *run)
     plan->step_count = to;
 }
 
-#define LIVE UINT32_MAX /* as a count of uses */
+#define LIVE UINT32_MAX /* instead of a count of uses */
 
-/* Tensors that a step is the first to use, which marks them, or that it releases. */
+/* Counts a step's storages as live, from their first use to their release. */
 static void follow_memory(const struct pass_run *run, const struct step *step, uint64_t *live)
 {
     for (int j = 0; j < STEP_OPERANDS; j++) {
@@ -249,8 +250,8 @@ static void follow_memory(const struct pass_run *run, const struct step *step, u
     }
 }
 
-/* Finds what kernels of the segments do, and the most that live tensors take, from the first step
- * that uses them on, and scratch with them. Returns the largest of the latter. */
+/* Computes the work of each segment's kernels and its peak of live tensors with scratch memory.
+ * Tensors are live from the first step that uses them. Returns the largest peak. */
 static uint64_t find_costs(struct pass_run *run, bool after)
 {
     struct plan *plan = run->plan;

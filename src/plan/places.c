@@ -6,7 +6,7 @@
 #include "core/array.h"
 #include "plan/memory.h"
 
-#define UNUSED UINT32_MAX /* as a storage's first step */
+#define UNUSED UINT32_MAX /* in place of a storage's first step */
 
 /* Steps [first, last] in which a storage is live. */
 struct life {
@@ -15,7 +15,7 @@ struct life {
     uint64_t bytes;
 };
 
-/* The lives of what shares a place, by their first steps. */
+/* Lifetimes of the storages in one place, sorted by first step. */
 struct shared {
     struct life *lives;
     size_t count, capacity;
@@ -26,15 +26,15 @@ struct search {
     const struct plan *plan;
     const struct places_rule *rule;
     struct life *lives;  /* by storage */
-    struct life **order; /* of storages that get places, the largest first */
+    struct life **order; /* storages that get places, largest first */
     size_t order_count;
     struct shared *shared; /* by place */
     size_t place_capacity, shared_capacity;
-    uint64_t looks; /* at places, so far */
+    uint64_t looks; /* comparisons with places so far */
 };
 
-/* Then the storages that are left, the smallest, have no places: a second of work for plans of
- * hundreds of thousands that all live at the same time. */
+/* After this many, the remaining storages, the smallest, get no places. That is about a second for
+ * plans with hundreds of thousands of storages that are all live at the same time. */
 enum { LOOKS_MOST = 1 << 26 };
 
 uint64_t pending_results_most(uint64_t memory_limit)
@@ -76,7 +76,7 @@ static void lengthen(struct search *search, const struct tensor *tensor, uint32_
     life->last = life->last > last ? life->last : last;
 }
 
-/* Results of steps [first, end) wait until the last of them. */
+/* Results of steps [first, end) wait until the last of these steps. */
 static void lengthen_results(struct search *search, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
@@ -84,7 +84,7 @@ static void lengthen_results(struct search *search, uint32_t first, uint32_t end
             lengthen(search, search->plan->steps[i].in[0], UNUSED, end - 1);
 }
 
-/* To what a segment's transfers need. */
+/* Extends lifetimes as a segment's transfers require. */
 static void lengthen_lives(struct search *search, const struct segment *segment)
 {
     const uint64_t most = pending_results_most(search->plan->memory_limit);
@@ -109,7 +109,7 @@ static void lengthen_lives(struct search *search, const struct segment *segment)
 
 /* ---------------------------------------------------------------- places */
 
-/* The first of the lives that share a place whose first step is not before that. */
+/* The first lifetime in a place whose first step is not before the given one. */
 static size_t find_next(const struct shared *shared, uint32_t first)
 {
     size_t low = 0, high = shared->count;
@@ -123,7 +123,7 @@ static size_t find_next(const struct shared *shared, uint32_t first)
     return low;
 }
 
-/* Whether nobody has a place while a storage lives; *idle: steps since somebody had it. */
+/* Whether a place is free during a storage's lifetime. *idle: steps since it was last used. */
 static bool is_free(const struct shared *shared, const struct life *life, uint32_t *idle)
 {
     size_t next = find_next(shared, life->first);
@@ -156,14 +156,14 @@ static enum healcl_status add_place(struct search *search, uint64_t bytes,
     return HEALCL_OK;
 }
 
-/* Prefers, among places of one size, the one that was used last: it may still be in a cache. */
+/* Among places of one size, prefers the most recently used one: it may still be in a cache. */
 static enum healcl_status find_place(struct search *search, const struct life *life,
                                      struct healcl_error *error)
 {
     struct places *places = search->places;
     uint32_t idle, least = UINT32_MAX;
     size_t best = places->count;
-    for (size_t i = places->count; i-- > 0;) { /* the smallest first */
+    for (size_t i = places->count; i-- > 0;) { /* smallest first */
         search->looks++;
         if (best < places->count && places->bytes[i] > places->bytes[best])
             break;
@@ -180,7 +180,7 @@ static enum healcl_status find_place(struct search *search, const struct life *l
 
 /* ---------------------------------------------------------------- all of it */
 
-/* Bytes of live storages, of all or of those without a place, and the most of them so far. */
+/* Bytes of live storages, all or those without a place, and their peak so far. */
 struct live {
     uint64_t bytes, most;
 };
@@ -215,7 +215,7 @@ static void find_peaks(struct search *search)
     search->places->other_bytes = other.most;
 }
 
-/* By size, the largest first, and by first steps. */
+/* Sorts by size, largest first, then by first step. */
 static int compare_lives(const void *left, const void *right)
 {
     const struct life *a = *(struct life *const *)left, *b = *(struct life *const *)right;

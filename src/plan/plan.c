@@ -160,7 +160,7 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
     *storage = (struct storage){.id = storage->id,
                                 .dtype = dtype,
                                 .elements = elements,
-                                .writes = storage->writes, /* of others that had the place */
+                                .writes = storage->writes, /* of earlier storages with this id */
                                 .origin = planner->origins ? planner->origins->of : NULL};
     count_bytes(planner, storage);
     *result = storage;
@@ -215,7 +215,7 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value,
         error);
     struct layout layout = {.offset = (int64_t)plan->constants.count};
     plan->constants.values[plan->constants.count++] = value;
-    plan->constants.storage->elements += !planner->eager; /* there it has all its room already */
+    plan->constants.storage->elements += !planner->eager; /* eager plans have all their room */
     struct tensor *constant = arena_alloc(plan->constants.arena, sizeof *constant);
     NEED_MEMORY(constant, error);
     *constant = (struct tensor){plan->constants.storage, layout};
@@ -226,7 +226,7 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value,
 
 /* ---------------------------------------------------------------- names and lifetimes */
 
-/* One name less for the tensor's storage. */
+/* Drops one name of the tensor's storage. */
 static enum healcl_status drop_reference(struct planner *planner, const struct tensor *tensor,
                                          struct healcl_error *error)
 {
@@ -291,7 +291,7 @@ static enum healcl_status check_named_dtype(const struct argument *argument,
     return HEALCL_OK;
 }
 
-/* Checks one argument as far as it can be without knowing the operation. */
+/* Checks one argument as far as possible without knowing the operation. */
 static enum healcl_status resolve_argument(struct call *call, uint32_t i,
                                            struct healcl_error *error)
 {
@@ -318,7 +318,7 @@ static enum healcl_status resolve_argument(struct call *call, uint32_t i,
     return HEALCL_OK;
 }
 
-/* Gives the operation's result the name that its `out` says. */
+/* Binds the operation's result to the name in its `out`. */
 static enum healcl_status bind_result(struct call *call, struct healcl_error *error)
 {
     const struct argument *out = &call->entry->out;
@@ -339,7 +339,7 @@ static enum healcl_status bind_result(struct call *call, struct healcl_error *er
     return bind_name(call->planner, out->tensor.name, call->result, error);
 }
 
-/* Steps that are added from here on come from this entry. */
+/* Makes this entry the origin of the steps that are added from here on. */
 static enum healcl_status set_origins(struct planner *planner, const struct entry *entry,
                                       const char *name, const struct form *form,
                                       struct healcl_error *error)
@@ -359,7 +359,7 @@ static enum healcl_status set_origins(struct planner *planner, const struct entr
     return HEALCL_OK;
 }
 
-/* As the transcript's entry has it; of a body's entry with the operation in front. */
+/* Puts the transcript's entry in front of an error; for an entry of a body, also its operation. */
 static enum healcl_status origin_name(const struct planner *planner, const struct call *call,
                                       const char **name, struct healcl_error *error)
 {
@@ -374,7 +374,7 @@ static enum healcl_status origin_name(const struct planner *planner, const struc
     return HEALCL_OK;
 }
 
-/* Whose form is given; its arguments have the kinds that it wants. */
+/* Plans a call whose form is given, and whose arguments have the kinds that the form requires. */
 static enum healcl_status resolve_arguments(struct call *call, struct healcl_error *error)
 {
     struct planner *planner = call->planner;

@@ -7,20 +7,19 @@
 #include "plan/plan.h"
 #include "plan/values.h"
 
-/* Elements that an operation may visit where nothing else is said: hours of a fast device. */
+/* Default limit of elements that an operation may visit: hours on a fast device. */
 #define WORK_LIMIT_DEFAULT (UINT64_C(1) << 42)
 
 enum { CACHED_CALLS_MAX = 256 };
 
-/* Steps that calls of vendors' operations have planned, for calls with arguments of the same
- * shapes, layouts and integers (vendor/cached_call.c): they take one step, without a look at the
- * manifest. */
+/* Cached steps of calls of vendors' operations. A later call with arguments of the same shapes,
+ * layouts and integers takes one step and does not read the manifest (vendor/cached_call.c). */
 struct cached_calls {
     struct arena *arena;
     uint32_t count; /* above CACHED_CALLS_MAX all are forgotten, together with the steps */
     const struct cached_call *buckets[CACHED_CALLS_MAX]; /* by hash */
-    /* Whether the device runs a step of the kind STEP_VENDOR with the launch that ran last; set by
-     * who executes the steps. */
+    /* Whether the device repeats its latest launch for a STEP_VENDOR step. The executor of the
+     * steps sets this function. */
     bool (*runs_again)(const struct step *step, const struct healcl_device *device);
     const struct healcl_device *device;
 };
@@ -28,87 +27,89 @@ struct cached_calls {
 struct planner {
     struct plan *plan;
     struct names names;
-    struct names constants; /* a scalar as text, and the tensor of rank 0 that reads it */
+    struct names constants; /* from a scalar's text to the tensor of rank 0 that reads it */
     struct values values;
     uint64_t memory_limit, work_limit;
     enum healcl_expand expand;
     uint64_t bytes_live;
-    uint64_t visits; /* step_visits of the steps of the operation in hand */
+    uint64_t visits; /* sum of step_visits over the steps of the current operation */
     size_t step_capacity, segment_capacity, storage_capacity, constant_capacity;
     struct segment *segment;       /* the open one, or NULL */
-    const struct origins *origins; /* the entry in hand, if it is an operation or a free */
+    const struct origins *origins; /* the current entry, if it is an operation or a free */
     bool segment_is_named;
-    enum step_side side; /* of the steps that are added, and whose they are */
+    enum step_side side; /* of the steps being added, and the call that they belong to */
     const struct vendor_call *vendor;
-    const struct operation *outer; /* whose body is planned, or NULL */
-    struct eager_storages *eager;  /* of operations by call (eager.c); NULL: of a transcript */
+    const struct operation *outer; /* the operation whose body is being planned, or NULL */
+    struct eager_storages *eager;  /* for operations by call (eager.c); NULL: for a transcript */
     struct cached_calls *kept;     /* NULL: nothing is cached */
 };
 
-/* One operation entry while it is planned. */
+/* One operation entry during planning. */
 struct call {
     struct planner *planner;
     const struct entry *entry;
     const struct form *form;
     const struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
-    const struct tensor *result; /* the OUT parameter's; infer sets it if RESULT_NEW, or left out */
+    const struct tensor
+        *result; /* the OUT parameter's tensor; infer sets it if RESULT_NEW or omitted */
 };
 
-/* One that plans within limits, which may be NULL. */
+/* Returns a planner with these limits, which may be NULL. */
 struct planner planner_of_limits(const struct healcl_limits *limits);
 
-/* Works out an operation whose arguments have the right kinds: checks shapes, dtypes and values,
- * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
+/* Infers an operation whose arguments have the right kinds. Checks shapes, dtypes and values, adds
+ * its steps to the plan, and sets call->result of a RESULT_NEW operation. */
 enum healcl_status infer(struct call *call, struct healcl_error *error);
 
-/* Copies a to out, parameters of the form, of the same shape and dtype. */
+/* Copies parameter a to parameter out, of the same shape and dtype. */
 enum healcl_status infer_copy(struct call *call, struct healcl_error *error);
 
-/* A new storage of the layout's elements; it counts as eager until its last name is dropped. */
+/* Makes a new contiguous storage of that shape. It counts as live until its last name is
+ * dropped. */
 enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
                                       const int64_t *shape, const struct tensor **tensor,
                                       struct healcl_error *error);
 
-/* A new storage, in the limits already; it counts as eager. */
+/* Adds a storage that is already known to fit the limits. It counts as live. */
 enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype, int64_t elements,
                                        struct storage **result, struct healcl_error *error);
 
-/* Begins a segment, which steps are added to from here on. */
+/* Begins a segment. Steps are added to it from here on. */
 enum healcl_status planner_open_segment(struct planner *planner, const char *name, bool is_named,
                                         struct healcl_error *error);
 
-/* A scalar operand, as a tensor of rank 0. */
+/* Makes a scalar operand, as a tensor of rank 0. */
 enum healcl_status planner_constant(struct planner *planner, int64_t value,
                                     const struct tensor **tensor, struct healcl_error *error);
 
-/* A step of the entry in hand. */
+/* Returns a step of the current entry. */
 struct step planner_step(const struct planner *planner, enum step_kind kind,
                          const struct tensor *out);
 
-/* Refuses a step that goes beyond the limits, with the first argument named. */
+/* Adds a step. Refuses one beyond the limits, and names its first argument. */
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error);
 
-/* Plans an operation up to its result, which is not bound to a name: sets call->form and the
- * members behind it. call->planner and call->entry are given. */
+/* Plans an operation up to its result, but does not bind the result to a name. The caller sets
+ * call->planner and call->entry. Sets call->form and the members after it. */
 enum healcl_status planner_operation(struct call *call, struct healcl_error *error);
 
-/* Plans a copy of the entry's first tensor to its second one, both bound, in the same way. It
- * counts as contiguous. */
+/* Plans a copy of the entry's first tensor to its second one, in the same way. Both must be bound.
+ * The operation counts as `contiguous`. */
 enum healcl_status planner_copy(struct call *call, struct healcl_error *error);
 
-/* Plans an operation that is an entry of another one's body, as planner_operation does; only the
- * other one is counted. */
+/* Plans an operation that is an entry of another operation's body, as planner_operation does. Only
+ * the outer operation is counted. */
 enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error);
 
-/* A storage for an operation by call; NULL where there are too many. */
+/* A storage for an operation by call; NULL if all are in use. */
 struct storage *eager_storage(struct eager_storages *eager);
 
-/* Drops a name, and with the last one its storage. Refuses a name that is not bound. */
+/* Drops a name, and the storage with its last name. Refuses a name that is not bound. */
 enum healcl_status planner_free_name(struct planner *planner, const char *name,
                                      struct healcl_error *error);
 
-/* Ends a storage that no name views. */
+/* Releases a storage that no name views. */
 enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
                                    struct healcl_error *error);
 

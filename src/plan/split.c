@@ -7,7 +7,7 @@
 #include "core/array.h"
 #include "plan/split_axes.h"
 
-/* A sum that ranks have summands of by now, as the whole plan has it and as the part does. */
+/* A sum of which ranks hold summands so far, in the whole plan and in the part. */
 struct pending {
     struct tensor sum, moduli;
     struct exchange part;
@@ -18,7 +18,7 @@ struct splitter {
     const struct healcl_split *split;
     struct split_axes axes;
     int64_t start, size;        /* the rank's indices of the axis */
-    const struct segment *from; /* the whole plan's, in hand */
+    const struct segment *from; /* of the whole plan, the current one */
     struct pending *pending;
     size_t pending_count, pending_capacity;
     size_t inputs, results; /* so far */
@@ -26,13 +26,13 @@ struct splitter {
 
 /* ---------------------------------------------------------------- views */
 
-/* The rank's share of so many indices, or of what there is for each of them. */
+/* The rank's share of `whole` elements, of which each index of the axis has equally many. */
 static int64_t share(const struct splitter *splitter, int64_t whole)
 {
     return whole / splitter->axes.count * splitter->size;
 }
 
-/* The rank's part of a view of a storage that is split. */
+/* The rank's part of a view of a split storage. */
 static struct layout part_of_split(const struct splitter *splitter, const struct tensor *tensor)
 {
     const int64_t period = splitter->axes.units[tensor->storage->id] * splitter->axes.count;
@@ -46,7 +46,7 @@ static struct layout part_of_split(const struct splitter *splitter, const struct
     return part;
 }
 
-/* The rank's part of a view of one that is whole. */
+/* The rank's part of a view of a whole storage. */
 static struct layout part_of_whole(const struct splitter *splitter, const struct layout *view,
                                    uint32_t axis, int64_t each)
 {
@@ -106,7 +106,7 @@ static struct payload_part part_of(const struct splitter *splitter, const struct
                                  splitter->axes.count * cut.each};
 }
 
-/* Notes the part of a transfer, and takes it of what the file has. */
+/* Notes the part of a transfer, and narrows the payload to it. */
 static enum healcl_status write_transfer(struct splitter *splitter, const struct step *whole,
                                          struct step *part, struct healcl_error *error)
 {
@@ -119,7 +119,7 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
         plan->result_parts[splitter->results++] = of;
     if (of.period > 0 && whole->payload && whole->payload->copies > 0)
         FAIL(error, HEALCL_USAGE, "a widened transcript that expects results cannot be split");
-    /* Where another shape is expected no part of it is. */
+    /* If another shape is expected, no part of it corresponds. */
     if (of.period == 0 || !whole->payload ||
         !layout_same_shape(&whole->payload->layout, &tensor->layout))
         return HEALCL_OK;
@@ -133,7 +133,7 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
 
 /* ---------------------------------------------------------------- exchanges */
 
-/* Ends the segment in hand with what is pending. */
+/* Ends the current segment with the pending exchanges. */
 static enum healcl_status exchange(struct splitter *splitter, struct healcl_error *error)
 {
     struct segment *segment = splitter->rewrite->planner.segment;
@@ -148,8 +148,8 @@ static enum healcl_status exchange(struct splitter *splitter, struct healcl_erro
     return HEALCL_OK;
 }
 
-/* Whether a step wants a sum that is pending, or ends or changes its moduli. but: an operand that
- * is left out. */
+/* Whether a step needs a pending sum, releases it, or releases or changes its moduli. but: an
+ * operand to ignore. */
 static bool wants(const struct step *step, const struct pending *pending, int but)
 {
     if (step->kind == STEP_RELEASE)
@@ -161,8 +161,8 @@ static bool wants(const struct step *step, const struct pending *pending, int bu
     return found;
 }
 
-/* Whether a step waits for an exchange. moduli: of the sum that it makes a summand of, or NULL.
- * *adds: such a sum is pending, and it only adds to it. */
+/* Whether a step must wait for an exchange. moduli: of the sum that it makes a summand of, or NULL.
+ * *adds: such a sum is pending, and the step only adds to it. */
 static bool waits(const struct splitter *splitter, const struct step *step,
                   const struct tensor *moduli, bool *adds)
 {
@@ -178,7 +178,7 @@ static bool waits(const struct splitter *splitter, const struct step *step,
     return found;
 }
 
-/* The first summands of a sum. What it adds to is counted by one rank alone. */
+/* Begins a sum with its first summands. Only one rank includes the value that the sum adds to. */
 static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
                                    const struct tensor *moduli, const struct step *part,
                                    struct healcl_error *error)
@@ -214,7 +214,7 @@ static enum healcl_status split_step(struct splitter *splitter, const struct ste
     if (cut.sums && !step_moduli_of(step, &names, STEP_OUT, &moduli))
         REFUSE(error, "a sum without moduli");
     if (waits(splitter, step, cut.sums ? &moduli : NULL, &adds)) {
-        TRY(exchange(splitter, error)); /* the segment goes on behind it */
+        TRY(exchange(splitter, error)); /* the segment continues after it */
         TRY(planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error));
         adds = false;
     }
@@ -274,7 +274,7 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
         arena_alloc(plan->arena, rewrite->from->results * sizeof *plan->result_parts);
     NEED_MEMORY(plan->input_parts && plan->result_parts, error);
     TRY(split_axes_find(rewrite->from, upload, splitter.split, &splitter.axes, error));
-    /* Parts of as many indices, the first ones of one more. */
+    /* Parts have equally many indices, or one more for the first ones. */
     const int64_t rank = splitter.split->rank, ranks = splitter.split->ranks;
     const int64_t least = splitter.axes.count / ranks, more = splitter.axes.count % ranks;
     splitter.start = least * rank + (rank < more ? rank : more);
@@ -287,7 +287,7 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
 
 /* ---------------------------------------------------------------- choosing */
 
-/* Inputs that are looked at, the largest ones. */
+/* Number of inputs that are tried, the largest ones. */
 enum { INPUTS_MOST = 32 };
 
 static double visits_of(const struct plan *plan)
@@ -298,7 +298,7 @@ static double visits_of(const struct plan *plan)
     return visits;
 }
 
-/* Memory, exchange and work that a part has left of the whole's, as a sum of shares. */
+/* Cost of a part relative to the whole: the sum of its shares of memory, exchange and work. */
 static double share_of(const struct plan *part, const struct plan *whole)
 {
     uint64_t exchanged = 0;
@@ -314,8 +314,7 @@ struct candidate {
     size_t input;
 };
 
-/* The largest inputs, in falling order, with room for the one that is none of them. Returns how
- * many there are. */
+/* The largest inputs, largest first, with room for one more. Returns their number. */
 static size_t find_largest(const struct plan *plan, struct candidate largest[INPUTS_MOST + 1])
 {
     size_t count = 0, input = 0;
@@ -334,7 +333,7 @@ static size_t find_largest(const struct plan *plan, struct candidate largest[INP
     return count;
 }
 
-/* Tries all axes of an input. The first rank's part is as large as any. */
+/* Tries all axes of an input. The first rank's part is at least as large as the others. */
 static enum healcl_status try_input(struct plan *plan, const struct healcl_limits *limits,
                                     const struct candidate *candidate, double *least,
                                     struct healcl_split *split, struct healcl_error *error)

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ways there and back that the axis is followed through a plan. More take none that people write,
- * and time that grows with the square of the plan. */
+/* Passes forward and back through a plan to follow the axis. Plans that people write need fewer,
+ * and more would take time quadratic in the plan's size. */
 enum { ROUNDS_MOST = 64 };
 
 enum { STAYS_WHOLE = -1 }; /* as the unit of a storage that could be cut */
 
-/* `each` indices of an axis that go together as one, and how many such there are. */
+/* Groups of `each` indices of an axis that stay together, and the number of groups. */
 struct indices {
     int64_t each, count;
 };
@@ -22,7 +22,7 @@ static bool is_cut(const struct split_axes *axes, const struct tensor *tensor)
 
 /* ---------------------------------------------------------------- views */
 
-/* The axis with the longest stride that stays within one period; NO_AXIS where there is none. */
+/* The axis with the longest stride that is not a multiple of the period; NO_AXIS if none. */
 static int longest_axis(const struct layout *view, int64_t period)
 {
     int longest = NO_AXIS;
@@ -33,7 +33,7 @@ static int longest_axis(const struct layout *view, int64_t period)
     return longest;
 }
 
-/* How far the elements reach that an axis has for one index of its own. */
+/* The extent of the elements that belong to one index of the longest axis. */
 static int64_t reach_below(const struct layout *view, uint32_t longest, int64_t period)
 {
     int64_t reach = view->offset % period % view->stride[longest];
@@ -48,9 +48,9 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Finds the axis along which indices run. False where the view has not all of them, or not in their
- * order, or some together. *other: indices that it would have so, where a reshape joins `each` of
- * them, or slices are runs of `count`; count: 0 where there are none. */
+/* Finds the axis along which the indices run. Returns false if the view lacks some indices, or
+ * changes their order, or joins some. *other: indices for which it would succeed: a reshape joins
+ * `each` of them, or slices are runs of `count`; count is 0 if none exist. */
 static bool find_view_cut(const struct layout *view, int64_t unit, int64_t count,
                           struct view_cut *cut, struct indices *other)
 {
@@ -81,11 +81,11 @@ struct view_cut split_axes_view(const struct split_axes *axes, const struct tens
 
 /* ---------------------------------------------------------------- steps */
 
-/* A reason why a step cannot be split, and the operand. */
+/* Why a step cannot be split, and the operand. */
 struct fault {
-    const char *text; /* NULL: nothing is */
+    const char *text; /* NULL: it can be split */
     int operand;
-    struct indices other; /* by which it could; count: 0 or 1 where there are none */
+    struct indices other; /* indices by which it could be split; count: 0 or 1 if none */
 };
 
 static struct fault fault_of(const char *text, int operand)
@@ -93,7 +93,7 @@ static struct fault fault_of(const char *text, int operand)
     return (struct fault){.text = text, .operand = operand};
 }
 
-/* Finds the letter of the operands that are cut. */
+/* Finds the letter of the split operands. */
 static struct fault find_letter(const struct split_axes *axes, const struct step *step,
                                 const struct step_axes *names, struct step_cut *cut)
 {
@@ -116,7 +116,7 @@ static struct fault find_letter(const struct split_axes *axes, const struct step
     return (struct fault){.text = NULL};
 }
 
-/* Whether a whole operand can be read in part along an axis. */
+/* Whether a part of a whole operand can be read along an axis. */
 static bool can_narrow(const struct split_axes *axes, const struct step_cut *cut,
                        const struct layout *layout, int axis)
 {
@@ -183,8 +183,7 @@ static int64_t unit_for(const struct split_axes *axes, const struct tensor *tens
     return unit;
 }
 
-/* Cuts what a step that meets the axis writes, and what it reads where no view has the part of it.
- */
+/* Cuts the output of a step that meets the axis, and its inputs that no view can read in part. */
 static struct fault cut_operands(struct split_axes *axes, const struct step *step,
                                  const struct step_cut *cut, bool *changed)
 {
@@ -208,7 +207,7 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
     return fault;
 }
 
-/* Follows the axis through all steps, until no storage more is cut, or until a step needs other
+/* Follows the axis through all steps, until no further storage is cut or a step needs other
  * indices. */
 static enum healcl_status follow(struct split_axes *axes, struct indices *other,
                                  struct healcl_error *error)
@@ -236,7 +235,7 @@ static enum healcl_status follow(struct split_axes *axes, struct indices *other,
 
 /* ---------------------------------------------------------------- back */
 
-/* A storage that is whole could have this unit, if all agree. */
+/* Notes that a whole storage could have this unit, if all its uses agree. */
 static void want(int64_t *wanted, const struct split_axes *axes, const struct tensor *tensor,
                  int64_t unit)
 {
@@ -245,7 +244,7 @@ static void want(int64_t *wanted, const struct split_axes *axes, const struct te
         *of = *of == 0 || *of == unit ? unit : STAYS_WHOLE;
 }
 
-/* Inputs that a step reads in parts could be cut; the rest stays whole. */
+/* Inputs that a step reads in parts could be cut; the others stay whole. */
 static void want_inputs(int64_t *wanted, const struct split_axes *axes, const struct step *step,
                         const struct step_cut *cut)
 {
@@ -261,7 +260,7 @@ static void want_inputs(int64_t *wanted, const struct split_axes *axes, const st
         want(wanted, axes, step->out, STAYS_WHOLE);
 }
 
-/* Whether a step could write its output, which is whole, along the axis alone. */
+/* Whether a step could write only a part, along the axis, of its output, which is whole so far. */
 static bool can_cut_output(const struct split_axes *axes, const struct step *step, int64_t unit)
 {
     struct step_axes names;
@@ -279,7 +278,7 @@ static bool can_cut_output(const struct split_axes *axes, const struct step *ste
     return can;
 }
 
-/* Cuts storages that are read in parts alone. Returns whether there are any. */
+/* Cuts storages that are only read in parts. Returns whether there are any. */
 static bool cut_back(struct split_axes *axes, int64_t *wanted)
 {
     const struct plan *plan = axes->plan;
@@ -318,7 +317,7 @@ static enum healcl_status find(struct split_axes *axes, int64_t *wanted, const s
              " ranks",
              origin->entry, origin->name, split->axis, size, split->ranks);
     int64_t each = 1;
-    for (struct indices other = {1, size}; other.count > 1;) { /* there are fewer each time */
+    for (struct indices other = {1, size}; other.count > 1;) { /* each round has fewer */
         axes->count = other.count;
         each *= other.each;
         if (axes->count < (int64_t)split->ranks)

@@ -7,14 +7,15 @@
 
 /* ---------------------------------------------------------------- what is known of a view */
 
-/* The elements are in [0, limit), or unknown where that is 0; and residues of moduli, a view of the
- * same shape, if its storage is not NULL. */
+/* The elements are in [0, limit), or unknown if limit is 0. If the storage of moduli, a view of the
+ * same shape, is not NULL, they are residues of these moduli. */
 struct range {
     uint64_t limit;
     struct tensor moduli;
 };
 
-/* Whether a known part holds all elements of a view; then *moduli is where they have theirs. */
+/* Whether a known part contains all elements of a view. If so, *moduli is the view of their
+ * moduli. */
 static bool covers(const struct known *known, const struct layout *view, struct layout *moduli)
 {
     int64_t rest = view->offset - known->offset, room[KNOWN_AXES];
@@ -71,7 +72,7 @@ static struct range range_of(const struct values *values, const struct tensor *t
     return range;
 }
 
-/* Whether what has that range is residues of moduli, a view of the same shape. */
+/* Whether values in that range are residues of moduli, a view of the same shape. */
 static bool is_residues(const struct values *values, const struct range *range,
                         const struct tensor *moduli)
 {
@@ -84,7 +85,7 @@ static bool is_residues(const struct values *values, const struct range *range,
 
 /* ---------------------------------------------------------------- what a step makes */
 
-/* The smallest number that a dtype does not hold. */
+/* The smallest non-negative number that a dtype cannot hold. */
 static uint64_t limit_of(enum dtype dtype)
 {
     return (uint64_t)1 << (8 * dtype_size(dtype) - 1);
@@ -108,14 +109,14 @@ static struct range residues_of(const struct values *values, const struct step *
     return range;
 }
 
-/* Whether both factors are the same elements: their products are not negative. */
+/* Whether both factors have the same elements: their products are not negative. */
 static bool is_square(const struct step *step)
 {
     const struct tensor *a = step->in[0], *b = step->in[1];
     return step->kind == STEP_MODMUL && a && b && tensors_same(a, b);
 }
 
-/* The range of in[0], as far as moduli do not go along what is mixed. */
+/* The range of in[0], without moduli that vary along the mixed axis. */
 static struct range as_input(const struct step *step, const struct step_axes *axes,
                              const struct range *input)
 {
@@ -130,7 +131,7 @@ static struct range as_input(const struct step *step, const struct step_axes *ax
     return range;
 }
 
-/* A chain's result is what both of its operations give. */
+/* The result of a chain is known from both of its operations. */
 static enum step_result result_kind(const struct step *step)
 {
     const bool is_chain = step->kind == STEP_CHAIN;
@@ -140,7 +141,7 @@ static enum step_result result_kind(const struct step *step)
     return step_traits[step->kind].result;
 }
 
-/* inputs: their ranges. */
+/* inputs: the ranges of the inputs. */
 static struct range result_of(const struct values *values, const struct step *step,
                               const struct step_axes *axes, const struct range inputs[STEP_INPUTS])
 {
@@ -149,7 +150,7 @@ static struct range result_of(const struct values *values, const struct step *st
     case STEP_UNKNOWN: break;
     case STEP_VALUE: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
     case STEP_AS_INPUT: range = as_input(step, axes, &inputs[0]); break;
-    case STEP_DIGIT: /* 0 where that is more than is counted */
+    case STEP_DIGIT: /* 0 if larger than can be counted */
         range.limit = step->value[0] < 64 ? (uint64_t)1 << step->value[0] : 0;
         break;
     case STEP_RESIDUES:
@@ -160,14 +161,15 @@ static struct range result_of(const struct values *values, const struct step *st
                 range.limit = 0;
         break;
     }
-    if (range.limit > limit_of(step->out->storage->dtype)) /* stored, it wraps */
+    if (range.limit > limit_of(step->out->storage->dtype)) /* a stored value wraps */
         range.limit = 0;
     return range;
 }
 
 /* ---------------------------------------------------------------- what is kept */
 
-/* Sets the axes of a known part, by falling strides and merged. Returns whether there is room. */
+/* Sets the axes of a known part, merged and with the largest stride first. Returns whether there is
+ * room. */
 static bool set_axes(struct known *known, const struct layout *view, const struct layout *moduli)
 {
     struct known_axis sorted[LAYOUT_RANK];
@@ -207,8 +209,8 @@ static struct layout view_of(const struct known *known)
     return view;
 }
 
-/* A view of the same elements with axes merged, as those that it is compared with: only so their
- * strides are nested. */
+/* A view of the same elements with merged axes, like those that it is compared with. Only merged
+ * axes have nested strides. */
 static struct layout merged(const struct layout *view)
 {
     static const struct layout none;
@@ -216,7 +218,7 @@ static struct layout merged(const struct layout *view)
     return set_axes(&known, view, &none) ? view_of(&known) : *view;
 }
 
-/* Whether a known part stays true where a view of it gets values of a range. */
+/* Whether a known part remains true after values of a range are written to a view of it. */
 static bool stays_true(const struct known *known, const struct layout *view,
                        const struct range *range)
 {
@@ -240,11 +242,11 @@ void values_forget(struct values *values, struct storage *storage)
 {
     while (storage->known)
         forget(values, &storage->known);
-    storage->writes++; /* nor of what it is the moduli of */
+    storage->writes++; /* facts with moduli in it are outdated too */
 }
 
-/* Leaves of a known part what lies before a view along its first axis, or behind it if that is
- * more. Returns whether anything is left. */
+/* Reduces a known part to what is before a view along its first axis, or after it if that is more.
+ * Returns whether anything remains. */
 static bool shrink(struct known *known, const struct layout *view)
 {
     struct known_axis *axis = known->axes;
@@ -267,8 +269,8 @@ static bool shrink(struct known *known, const struct layout *view)
     return before > 0;
 }
 
-/* Keeps what is known of out's storage and stays true. Returns whether that tells what the range
- * does. */
+/* Keeps what is known of out's storage and remains true. Returns whether that includes the
+ * range. */
 static bool keep(struct values *values, const struct tensor *out, const struct range *range)
 {
     bool changed = false;
@@ -343,7 +345,7 @@ enum healcl_status values_follow(struct values *values, struct step *step,
     bool changed = keep(values, step->out, &range);
     enum healcl_status status =
         changed || range.limit == 0 ? HEALCL_OK : note(values, step->out, &range, error);
-    step->out->storage->writes++; /* out's own moduli, too, are out of date */
+    step->out->storage->writes++; /* out's previous moduli are also out of date */
     return status;
 }
 
@@ -364,7 +366,7 @@ enum healcl_status values_follow_plan(struct plan *plan, struct healcl_error *er
             of_vendor = step->out->storage;
         if (step->vendor && of_vendor &&
             (i + 1 == plan->step_count || step[1].vendor != step->vendor)) {
-            values_forget(&values, of_vendor); /* what its body says of them */
+            values_forget(&values, of_vendor); /* what the body's steps say */
             of_vendor->writes++;
             of_vendor = NULL;
         }

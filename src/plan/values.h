@@ -1,7 +1,7 @@
 /*
- * Knowledge of values before any data are seen. Steps are followed in their order: each gets
- * what is known of its inputs, and what it makes of its output is noted with that storage,
- * until something else is written there. Uploads are unknown.
+ * What is known of values before any data are read. Steps are followed in order. Each gets what is
+ * known of its inputs. What follows for its output is noted with the output's storage, until
+ * another step writes there. Uploads are unknown.
  */
 #ifndef HEALCL_PLAN_VALUES_H
 #define HEALCL_PLAN_VALUES_H
@@ -9,43 +9,42 @@
 #include "plan/plan.h"
 
 enum {
-    KNOWN_AXES = 4,  /* merged ones, of a view that something is known of */
-    KNOWN_VIEWS = 4, /* of a storage, the last ones that were written */
+    KNOWN_AXES = 4,  /* of a known view, after merging */
+    KNOWN_VIEWS = 4, /* of a storage, the most recently written */
 };
 
 /*
- * A part of a storage whose elements are all at least 0 and below a limit, and those with moduli
- * are residues: the element at offset + i0*stride0 + i1*stride1 + ... is below the one at
- * moduli_offset + i0*moduli_stride0 + ... of the moduli's storage, if that has not been written
- * since.
+ * A part of a storage whose elements are all at least 0 and below a limit. Those with moduli are
+ * residues: the element at offset + i0*stride0 + i1*stride1 + ... is below the one at moduli_offset
+ * + i0*moduli_stride0 + ... of the moduli's storage, unless that has been written since.
  */
 struct known {
-    struct known *next;           /* of the storage, or of those that are unused */
+    struct known *next;           /* in the storage's list, or the list of unused ones */
     uint64_t limit;               /* in [1, 2^63] */
     const struct storage *moduli; /* NULL: none */
-    uint64_t moduli_writes;       /* that storage's, when this was found out */
+    uint64_t moduli_writes;       /* the moduli storage's writes when this was noted */
     int64_t offset, moduli_offset;
     uint32_t rank;
     struct known_axis {
         int64_t size, stride, moduli_stride;
-    } axes[KNOWN_AXES]; /* of more than one element, by falling strides */
+    } axes[KNOWN_AXES]; /* each longer than 1, largest stride first */
 };
 
 struct values {
     const struct plan *plan;
-    struct arena *arena; /* of what is known */
+    struct arena *arena; /* owns the facts */
     struct known *unused;
 };
 
-/* Sets what is known of the step's inputs, then notes what is of its output. All steps of a plan,
- * in their order. Errors: HEALCL_NO_MEMORY. */
+/* Sets what is known of the step's inputs, then notes what is known of its output. Call it for all
+ * steps of a plan, in order. Errors: HEALCL_NO_MEMORY. */
 enum healcl_status values_follow(struct values *values, struct step *step,
                                  struct healcl_error *error);
 
-/* Works out anew what is known of the values of a whole plan. */
+/* Derives anew what is known of the values of a whole plan. */
 enum healcl_status values_follow_plan(struct plan *plan, struct healcl_error *error);
 
-/* Nothing is known of a storage any more. */
+/* Forgets all that is known of a storage. */
 void values_forget(struct values *values, struct storage *storage);
 
 #endif

@@ -8,7 +8,8 @@
 
 /* ---------------------------------------------------------------- one step */
 
-/* A first axis for the batch, in all operands; the axis that a step goes along is one further. */
+/* Adds a first axis for the batch to all operands. The axis that a step works along moves by
+ * one. */
 static bool add_axis(const struct step *step, int64_t batch, const int64_t *distance,
                      struct layout *views, int64_t value[2])
 {
@@ -26,7 +27,8 @@ static bool add_axis(const struct step *step, int64_t batch, const int64_t *dist
     return true;
 }
 
-/* An axis of a view that goes on from request to request; NO_AXIS: all requests share the view. */
+/* An axis of a view that continues evenly from request to request; NO_AXIS: all requests share the
+ * view. */
 static bool lengthen(struct layout *view, int axis, int64_t batch, int64_t distance)
 {
     if (axis == NO_AXIS)
@@ -40,8 +42,8 @@ static bool lengthen(struct layout *view, int axis, int64_t batch, int64_t dista
     return true;
 }
 
-/* A longer axis, of those that a letter of out names. Moduli that all requests share are not
- * repeated along it, nor are the tables that kernels make of them. */
+/* Lengthens the axis with a letter of out. Moduli that all requests share are not repeated along
+ * it, nor are the tables that kernels make of them. */
 static bool lengthen_letter(const struct step *step, const struct step_axes *axes, char letter,
                             int64_t batch, const int64_t *distance, struct layout *views)
 {
@@ -59,8 +61,8 @@ static bool lengthen_letter(const struct step *step, const struct step_axes *axe
     return true;
 }
 
-/* A first axis in the views of the operands that may have one of a letter, which none has yet; what
- * lacks axes behind it has them, too. */
+/* Adds a first axis, named by the letter, to the operands whose signatures begin with it. Before
+ * that, adds the other axes that such an operand lacks. */
 static bool add_letter(const struct step *step, const struct step_axes *axes, char letter,
                        int64_t batch, const int64_t *distance, struct layout *views)
 {
@@ -87,7 +89,7 @@ bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2])
 {
     struct step_axes axes;
-    if (strncmp(step_traits[step->kind].axes, "...", 3) == 0) /* all of out's by their places */
+    if (strncmp(step_traits[step->kind].axes, "...", 3) == 0) /* all of out's axes, by position */
         return add_axis(step, batch, distance, views, value);
     step_axes(step, &axes);
     size_t length;
@@ -105,7 +107,7 @@ bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
 struct widening {
     struct rewrite *rewrite;
     const struct widen_how *how;
-    bool *is_wide, *is_live; /* by storage of the plan: depends on an input; is one */
+    bool *is_wide, *is_live; /* by storage of the plan: depends on an input; is an input */
 };
 
 static bool is_wide(const struct widening *widening, const struct tensor *tensor)
@@ -121,7 +123,7 @@ static bool touches_wide(const struct widening *widening, const struct step *ste
     return false;
 }
 
-/* Inputs are numbered by uploads. */
+/* Inputs are numbered in the order of uploads. */
 static void find_inputs(struct widening *widening)
 {
     const struct plan *from = widening->rewrite->from;
@@ -137,7 +139,7 @@ static void find_inputs(struct widening *widening)
     }
 }
 
-/* Makes all of a storage wide that a step writes and reads something wide for. */
+/* Widens the storage that a step writes, if the step uses a wide one. */
 static bool follow(struct widening *widening, const struct step *step)
 {
     if (!step->out || is_wide(widening, step->out) || !touches_wide(widening, step))
@@ -145,8 +147,8 @@ static bool follow(struct widening *widening, const struct step *step)
     return widening->is_wide[step->out->storage->id] = true;
 }
 
-/* Ways there and back. More take no plans that people write, and time that grows with their square.
- */
+/* Passes forward and back. Plans that people write need fewer, and more would take quadratic
+ * time. */
 enum { ROUNDS_MOST = 64 };
 
 static enum healcl_status find_storages(struct widening *widening, struct healcl_error *error)
@@ -177,7 +179,7 @@ static enum healcl_status refuse(const struct step *step, const char *why,
     return HEALCL_REFUSED;
 }
 
-/* Writes an operand: a view of the storage in the place of a tensor's. */
+/* Makes an operand: a view of the storage that replaces a tensor's. */
 static enum healcl_status write_view(struct widening *widening, const struct tensor *tensor,
                                      const struct layout *view, const struct tensor **result,
                                      struct healcl_error *error)
@@ -195,12 +197,12 @@ static enum healcl_status write_view(struct widening *widening, const struct ten
     return rewrite_operand(widening->rewrite, old, elements * batch, view, result, error);
 }
 
-/* Adds a step with these views in the place of its operands'. */
+/* Adds a step with these views as its operands. */
 static enum healcl_status add_step(struct widening *widening, const struct step *step,
                                    const struct layout *views, struct healcl_error *error)
 {
     struct step added = *step;
-    if (step->vendor) { /* its body, which is all that is left of it */
+    if (step->vendor) { /* only its body is left */
         added.vendor = NULL;
         added.side = STEP_ALWAYS;
     }
@@ -219,7 +221,7 @@ static void find_distances(const struct widening *widening, const struct step *s
     }
 }
 
-/* All of the batch by one step, or request by request. */
+/* Processes the whole batch in one step, or in one step for each request. */
 static enum healcl_status widen_step(struct widening *widening, const struct step *step,
                                      struct healcl_error *error)
 {
@@ -240,8 +242,8 @@ static enum healcl_status widen_step(struct widening *widening, const struct ste
     return HEALCL_OK;
 }
 
-/* An upload or a download with an axis more. copies: what the payload, of one request, holds for
- * all of them; 0: it has none for them, and callers bring the data. */
+/* Adds a batch axis to an upload or a download. copies: how many requests share the payload of one
+ * request; 0: none, callers supply the data. */
 static enum healcl_status widen_transfer(struct widening *widening, const struct step *step,
                                          int64_t copies, struct healcl_error *error)
 {
@@ -265,7 +267,8 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
     return add_step(widening, &widened, views, error);
 }
 
-/* An upload that is the same for all requests, to a storage that they write to: each has a copy. */
+/* Uploads the same data for all requests, which each need their own copy because they write to
+ * it. */
 static enum healcl_status copy_upload(struct widening *widening, const struct step *step,
                                       struct healcl_error *error)
 {
@@ -305,8 +308,8 @@ static enum healcl_status write_step(struct widening *widening, const struct ste
     }
 }
 
-/* The steps of one entry, or of one call of a vendor's operation, whose kernel, where it has a body
- * too, is left out. Returns how many there are of that. */
+/* The steps of one entry, or of one call of a vendor's operation. If the call has both a kernel and
+ * a body, omits the kernel. Returns their number. */
 static size_t call_steps(const struct widening *widening, const struct step *steps, size_t count,
                          bool *is_wide)
 {

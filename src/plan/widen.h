@@ -1,29 +1,29 @@
 /*
- * Widening: a plan that does for `batch` requests at once what another one does for one, as JAX's
- * vmap does with functions.
+ * Widening makes a plan that processes `batch` requests at once from a plan for one request, as
+ * JAX's vmap does for functions.
  *
- * Chosen uploads, and each storage that depends on them, are `batch` times as large: what belongs
- * to one request lies behind what belongs to the one before. All else stays single, and is read
- * once for all. A step with such operands becomes one step with an axis more, or with a longer
- * axis; where its kind or its views have no room for that, one step for each request, which is
- * always right.
+ * Chosen uploads, and each storage that depends on them, become `batch` times as large: each
+ * request's elements follow those of the request before. All other storages keep their size and are
+ * read once for all requests. A step with widened operands becomes one step with another or a
+ * longer axis. If its kind or views do not allow that, it becomes one step for each request, which
+ * is always correct.
  */
 #ifndef HEALCL_PLAN_WIDEN_H
 #define HEALCL_PLAN_WIDEN_H
 
 #include "plan/derive.h"
 
-/* Views of a step's operands for all of a batch. distance: by operand, elements from what belongs
- * to one request to what belongs to the next; 0 where all of them share it. Sets views, and makes
- * value, the step's, what the step that does all at once has; returns whether there is one. */
+/* Finds views of a step's operands for a whole batch. distance: by operand, elements between two
+ * successive requests; 0 if all requests share the operand. Sets views, and changes value, the
+ * step's, to that of the widened step. Returns whether such a step exists. */
 bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2]);
 
-/* A batch, and the inputs, by number, that each of its requests has of its own. */
+/* A batch, and the numbers of the inputs that differ between its requests. */
 struct widen_how {
     int64_t batch;
     size_t count;
-    size_t inputs[]; /* count of them */
+    size_t inputs[]; /* array of `count` */
 };
 
 /* A plan_change. how: a struct widen_how. */
