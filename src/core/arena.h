@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Bytes that an arena asks for at a time. Under sanitizers each allocation is one of its own, so
- * that they see what is beyond it. */
+/* Bytes that an arena requests at a time. Under sanitizers each allocation is separate, so that
+ * they detect accesses beyond it. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
 #define ARENA_IS_SANITIZED
@@ -23,13 +23,13 @@ struct arena;
 struct arena *arena_create(void);
 void arena_free(struct arena *arena);
 
-/* Frees what was allocated, for new allocations. */
+/* Frees all that was allocated. The arena can be used again. */
 void arena_clear(struct arena *arena);
 
-/* Zeroed memory for size bytes, aligned for any type; NULL when out of memory. */
+/* Returns zeroed memory of size bytes, aligned for any type; NULL when out of memory. */
 void *arena_alloc(struct arena *arena, size_t size);
 
-/* A copy of a string. */
+/* Returns a copy of a string; NULL when out of memory. */
 char *arena_strdup(struct arena *arena, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Arrays that grow at their end. */
+/* Arrays that grow at the end. */
 #ifndef HEALCL_CORE_ARRAY_H
 #define HEALCL_CORE_ARRAY_H
 
@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 /*
- * Makes room for one more element behind count of them: items, a pointer, becomes that to an array
- * of twice the capacity where there is none. It is the caller's to free; at first it is NULL, with
- * a capacity of 0. False without memory: items is then as it was.
+ * Makes room for one more element behind the first count. items points to the array's pointer. If
+ * the capacity is used up, the array is reallocated with twice the capacity. The caller frees the
+ * array. Initially it is NULL, with a capacity of 0. Returns false when out of memory; the array is
+ * then unchanged.
  */
 #define ARRAY_GROW(items, count, capacity) \
     array_grow(&(items), (count), (capacity), sizeof *(items))

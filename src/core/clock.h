@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Nanoseconds of a clock that never goes back. */
+/* Nanoseconds of a monotonic clock. */
 uint64_t monotonic_nanoseconds(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "max" is no number. */
+/* Reads a limit. "max" is not a number, so it sets none. */
 static void lower(uint64_t *limit, const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -17,8 +17,8 @@ static void lower(uint64_t *limit, const char *path)
         fclose(file);
 }
 
-/* The process's own group stands in a line "4:cpu,memory:/job" of version 1, or "0::/job". A
- * container that does not see that folder has its limit in the uppermost one. */
+/* The process's own group is in a line "4:cpu,memory:/job" for version 1, or "0::/job" for version
+ * 2. A container that cannot see that folder has its limit in the topmost one. */
 uint64_t control_group_memory(const char *root)
 {
     char path[2 * PATH_MAX], line[PATH_MAX];

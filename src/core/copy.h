@@ -4,11 +4,11 @@
 
 #include <stddef.h>
 
-/* So many bytes at a time are not read again before caches have lost them: stores that go past the
- * caches take half of the time, as memory is not read first. */
+/* A copy of this size leaves the caches before anything reads it again. Stores that bypass the
+ * caches take half the time, because they do not read memory first. */
 #define COPY_PAST_BYTES ((size_t)2 << 20)
 
-/* Copies as memcpy does, and large blocks past the caches where the processor can. */
+/* Copies like memcpy. Large blocks bypass the caches if the processor supports that. */
 void copy_bytes(void *to, const void *from, size_t bytes);
 
 #endif

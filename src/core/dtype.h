@@ -16,13 +16,13 @@ size_t dtype_size(enum dtype dtype);
 /* "int8", "int32", "int64" */
 const char *dtype_name(enum dtype dtype);
 
-/* Finds a dtype by name, e.g. "int64" or "torch.int64". Returns whether there is one. */
+/* Finds a dtype by name, e.g. "int64" or "torch.int64". Returns whether it exists. */
 bool dtype_from_name(const char *name, enum dtype *dtype);
 
 /* Whether value is representable in dtype. */
 bool dtype_holds(enum dtype dtype, int64_t value);
 
-/* Reads and writes element index of an array of dtype; a store wraps (two's complement). */
+/* Read and write one element, by index, of an array of dtype. A store wraps (two's complement). */
 int64_t dtype_load(enum dtype dtype, const void *array, int64_t index);
 void dtype_store(enum dtype dtype, void *array, int64_t index, int64_t value);
 

@@ -72,7 +72,7 @@ bool file_leads_out(const char *folder, const char *path)
     char *inside = realpath(folder, NULL), *there = inside ? realpath(path, NULL) : NULL;
     const size_t length = inside ? strlen(inside) : 0;
     const bool leads = there && (strncmp(there, inside, length) != 0 ||
-                                 (length > 1 && there[length] != '/')); /* "/" has its own */
+                                 (length > 1 && there[length] != '/')); /* "/" has its own slash */
     free(there);
     free(inside);
     return leads;

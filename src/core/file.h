@@ -1,4 +1,4 @@
-/* Files that others may have put in place of the expected ones. */
+/* Reading of files that may not be what the caller expects: others may have replaced them. */
 #ifndef HEALCL_CORE_FILE_H
 #define HEALCL_CORE_FILE_H
 
@@ -8,10 +8,10 @@
 
 #include "core/status.h"
 
-/* A longer path is cut in messages, so that the reason behind it still fits. */
+/* Longest path in messages. A longer path is cut, so that the reason after it still fits. */
 #define PATH_FORMAT "'%.480s'"
 
-/* For a call on a file that failed with errno: memory that ran out is no fault of the file's. */
+/* For a failed call on a file that set errno. Running out of memory is not the file's fault. */
 #define FAIL_FILE(error, ...)                             \
     do {                                                  \
         if (errno == ENOMEM)                              \
@@ -20,24 +20,25 @@
     } while (0)
 
 /*
- * Opens a regular file for reading. Anything else is refused, and at once: a FIFO would wait for a
+ * Opens a regular file for reading. Refuses anything else at once; opening a FIFO would wait for a
  * writer.
- * file: a descriptor, the caller's to close; -1 after an error.
+ * file: a descriptor that the caller closes; -1 after an error.
  * Errors: HEALCL_USAGE.
  */
 enum healcl_status file_open_regular(const char *path, int *file, struct healcl_error *error);
 
-/* The whole of a regular file of at most so many bytes, with a 0 behind it, freed with free().
- * *data is NULL after an error. Errors: HEALCL_USAGE, HEALCL_NO_MEMORY. */
+/* Reads a whole regular file of at most `most` bytes, and adds a terminating 0. The caller frees
+ * *data with free(); it is NULL after an error. Errors: HEALCL_USAGE, HEALCL_NO_MEMORY. */
 enum healcl_status file_read(const char *path, uint64_t most, unsigned char **data, size_t *bytes,
                              struct healcl_error *error);
 
 struct dirent;
 
-/* For scandir: whether a name ends in ".json" and is not hidden. */
+/* A filter for scandir: whether a name ends in ".json" and is not hidden. */
 int file_is_json(const struct dirent *entry);
 
-/* Whether a path leads out of a folder by a link. What is not there does not. */
+/* Whether a path in a folder leads out of the folder by a link. A path that does not exist does
+ * not. */
 bool file_leads_out(const char *folder, const char *path);
 
 #endif

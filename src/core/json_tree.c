@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Behind the string that begins at `at`. */
+/* Returns the position after the string that begins at `at`. */
 static const char *pass_string(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -12,7 +12,7 @@ static const char *pass_string(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* At most as much: a text that is no JSON is for cJSON to refuse. */
+/* Counts at most the actual values. If a text is not JSON, cJSON refuses it later. */
 static enum healcl_status check_size(const char *text, size_t bytes, size_t most,
                                      struct healcl_error *error)
 {
@@ -41,8 +41,8 @@ enum healcl_status json_tree_read(const char *text, size_t bytes, size_t most, c
     const char *end = text;
     *tree = NULL;
     TRY(check_size(text, bytes, most, error));
-    errno = 0; /* cJSON itself does not say what it failed for */
-    /* A byte 0 would end the text early. */
+    errno = 0; /* cJSON itself does not report why it failed */
+    /* A 0 byte would end the text early. */
     if (!memchr(text, 0, bytes))
         *tree = cJSON_ParseWithLengthOpts(text, bytes + 1, &end, true);
     if (!*tree && errno == ENOMEM)

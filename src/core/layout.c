@@ -15,7 +15,7 @@ int64_t layout_elements(const struct layout *layout)
     return elements;
 }
 
-/* C-order strides; all 0 where there are no elements, so that no product can overflow. */
+/* C-order strides, all 0 if there are no elements, so that no product can overflow. */
 static void set_packed_strides(struct layout *layout)
 {
     bool empty = layout_elements(layout) == 0;
@@ -115,9 +115,9 @@ bool layout_same_elements(const struct layout *a, const struct layout *b)
 }
 
 /*
- * Splits positions by the largest stride s of either view into quotient and remainder. Where
- * neither view's smaller axes carry into the quotient, the views are disjoint if their quotients
- * are, or if their remainders are: both are questions of the same kind with one stride less.
+ * Divides positions by the largest stride s of either view, into quotient and remainder. If the
+ * smaller axes of neither view carry into the quotient, the views are disjoint if their quotients
+ * or their remainders are. Both are the same question with one stride less.
  */
 static bool may_overlap(struct layout a, struct layout b)
 {
@@ -273,9 +273,9 @@ bool layout_reshape(const struct layout *layout, uint32_t rank, const int64_t *s
         return true;
     }
 
-    /* Walk both shapes from the right. A group of old axes that lie back to back is one run of
-     * memory, which any new axes of the same number of elements may divide among them. */
-    int64_t run_left = 1, run_stride = 1; /* what the current run still has to give */
+    /* Walk both shapes from the right. Adjacent old axes form one contiguous run of memory. Any new
+     * axes with the same number of elements may divide the run. */
+    int64_t run_left = 1, run_stride = 1; /* elements of the current run not yet assigned */
     uint32_t old = layout->rank;
     for (uint32_t axis = rank; axis-- > 0;) {
         int64_t wanted = view.shape[axis];
@@ -289,7 +289,7 @@ bool layout_reshape(const struct layout *layout, uint32_t rank, const int64_t *s
             run_stride = layout->stride[old];
         }
         while (run_left % wanted != 0) {
-            /* The run must be lengthened by the next old axis, which must lie right behind it. */
+            /* The run must be extended by the next old axis, which must be adjacent to it. */
             if (old == 0)
                 return false;
             old--;
@@ -303,7 +303,7 @@ bool layout_reshape(const struct layout *layout, uint32_t rank, const int64_t *s
         run_stride *= wanted;
         run_left /= wanted;
     }
-    /* An axis of size 1 never moves; a stride like C order's keeps the view printable. */
+    /* An axis of size 1 is never stepped along. A stride as in C order keeps the view printable. */
     int64_t stride = 1;
     for (uint32_t axis = rank; axis-- > 0;) {
         if (view.shape[axis] == 1)
@@ -364,7 +364,7 @@ struct layout layout_narrow(const struct layout *layout, uint32_t axis, int64_t 
     return view;
 }
 
-/* A slice bound: negatives count from the end, then clamp to [0, size]. */
+/* A slice bound: negative values count from the end; then clamped to [0, size]. */
 static int64_t slice_bound(int64_t bound, int64_t size)
 {
     if (bound < 0)
@@ -372,7 +372,7 @@ static int64_t slice_bound(int64_t bound, int64_t size)
     return bound > size ? size : bound;
 }
 
-/* The next axes of a view are count axes of layout from axis on, whole. */
+/* Appends `count` whole axes of a layout, from `axis` on, to a view. */
 static void append_whole(struct layout *view, const struct layout *layout, uint32_t axis,
                          uint32_t count)
 {
@@ -396,7 +396,7 @@ static enum healcl_status append_slice(struct layout *view, const struct layout 
     if (length > 0)
         view->offset += start * stride;
     view->shape[view->rank] = length;
-    /* With one element left the stride is never used, and step may be huge. */
+    /* If one element remains, the stride is never used, and step may be huge. */
     view->stride[view->rank++] = length > 1 ? stride * step : stride;
     return HEALCL_OK;
 }
@@ -417,7 +417,7 @@ enum healcl_status layout_index(const struct layout *layout, const struct index_
     uint32_t axis = 0;
     for (uint32_t i = 0; i < count; i++) {
         switch (items[i].kind) {
-        case INDEX_INT: { /* drops its axis */
+        case INDEX_INT: { /* removes its axis */
             const int64_t index = items[i].value, size = layout->shape[axis];
             if (index < -size || index >= size)
                 REFUSE(error, "index %" PRId64 " is outside of axis %" PRIu32 " of size %" PRId64,
@@ -439,7 +439,7 @@ enum healcl_status layout_index(const struct layout *layout, const struct index_
     return HEALCL_OK;
 }
 
-/* Writes "[values]" and never more than size bytes. */
+/* Writes "[values]", at most size bytes. */
 static const char *list_text(uint32_t count, const int64_t *values, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "[");
@@ -506,7 +506,7 @@ void walk_next(struct walk *walk)
     }
 }
 
-/* What lies together along the last axes is copied at once. */
+/* Elements that are contiguous along the last axes are copied at once. */
 void layout_copy_packed(const struct layout *layout, size_t bytes_each, void *data, void *packed,
                         bool back)
 {

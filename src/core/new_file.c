@@ -10,7 +10,7 @@
 
 #include "core/registry.h"
 
-/* is_written: the temporary file has got its name; else it is removed. */
+/* is_written: the temporary file has been renamed; otherwise it is removed. */
 static void release(struct new_file *file, bool is_written)
 {
     if (file->temporary && !is_written)
@@ -51,14 +51,15 @@ static bool is_other_than_file(const char *path)
     return stat(path, &about) == 0 && !S_ISREG(about.st_mode);
 }
 
-/* The name of the file that path is, or is a link to: the link is to stay. Freed with free(). */
+/* The name of the file that path refers to, with links resolved, because links are kept. The caller
+ * frees it with free(). */
 static char *resolve(const char *path)
 {
     char *name = is_link(path) && !is_other_than_file(path) ? realpath(path, NULL) : NULL;
     return name ? name : strdup(path);
 }
 
-/* 3 of "/dev/fd/3", which is there without /proc too; else -1. */
+/* The descriptor 3 of "/dev/fd/3", which exists even without /proc; else -1. */
 static int descriptor_of(const char *path)
 {
     int descriptor;
@@ -66,8 +67,9 @@ static int descriptor_of(const char *path)
     return sscanf(path, "/dev/fd/%9d%c", &descriptor, &more) == 1 ? descriptor : -1;
 }
 
-/* Stands beside the file's name, of which it has as much as leaves room for the mark: a rename
- * works only within one file system. Returns a descriptor, or -1 with errno. */
+/* Creates a file in the same folder, because a rename works only within one file system. Its name
+ * begins with as much of the file's name as leaves room for the suffix. Returns a descriptor, or -1
+ * with errno. */
 static int create_temporary(struct new_file *file)
 {
     enum { TRIES = 100, MARK_SIZE = 48 };
@@ -88,7 +90,7 @@ static int create_temporary(struct new_file *file)
     return descriptor;
 }
 
-/* A pipe or a device must not be replaced by a file, unless it is in a cache. */
+/* A file must not replace a pipe or a device, except in a cache. */
 static int open_descriptor(struct new_file *file)
 {
     if (file->is_cached)
@@ -144,7 +146,7 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
     enum healcl_status status = file->is_cached ? HEALCL_OK : new_file_check(file->path, error);
     errno = 0;
     if (has_failed)
-        putc('\n', file->stream); /* what went wrong before is said by doing so again */
+        putc('\n', file->stream); /* repeats an earlier failed write, to get its errno */
     if (fflush(file->stream) != 0 || has_failed)
         code = errno ? errno : EIO;
     if (code == 0 && file->temporary && !file->is_cached && fsync(fileno(file->stream)) != 0)

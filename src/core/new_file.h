@@ -1,8 +1,8 @@
 /*
- * A file that appears whole or not at all. It is written under a temporary name beside its own,
- * NAME.tmp-PID-TRY, and renamed once the disk has it. core/registry.h knows the temporary name, so
- * that a signal removes it; SIGKILL may leave it. A link to a file stays one, and a pipe or a
- * device is written directly.
+ * A file that appears either complete or not at all. It is written under a temporary name beside
+ * its own, NAME.tmp-PID-TRY, and renamed once the disk has it. core/registry.h knows the temporary
+ * name, so that a signal handler can remove the file; SIGKILL may leave it. A link to a file
+ * remains a link. A pipe or a device is written directly.
  */
 #ifndef HEALCL_CORE_NEW_FILE_H
 #define HEALCL_CORE_NEW_FILE_H
@@ -14,29 +14,29 @@
 
 struct new_file {
     FILE *stream;    /* NULL: not open */
-    char *path;      /* as it will be called, links followed */
-    char *temporary; /* its name until then; NULL for a pipe or a device */
+    char *path;      /* its final name, with links resolved */
+    char *temporary; /* its temporary name; NULL for a pipe or a device */
     bool is_cached;
 };
 
 /* Refuses a path that leads to an input, as new_file_open and new_file_commit do. */
 enum healcl_status new_file_check(const char *path, struct healcl_error *error);
 
-/* Errors: HEALCL_USAGE where it cannot be written, or is an input (core/registry.h);
+/* Errors: HEALCL_USAGE if the file cannot be written or is an input (core/registry.h);
  * HEALCL_NO_MEMORY. */
 enum healcl_status new_file_open(struct new_file *file, const char *path,
                                  struct healcl_error *error);
 
-/* Opens a file of the user's alone whose reader notices damage: it does not wait for the disk, and
- * replaces whatever has its name. */
+/* Opens a file that only the user can access, whose reader detects damage. It is not synchronised
+ * with the disk, and replaces anything that has its name. */
 enum healcl_status new_file_open_cached(struct new_file *file, const char *path,
                                         struct healcl_error *error);
 
-/* Closes the file and gives it its name; also notices what went wrong while it was written. It is
- * gone either way. */
+/* Closes the file and gives it its final name. Also reports earlier write errors. The file is
+ * closed even after an error. */
 enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *error);
 
-/* Removes a file that is not to be. Ignores one that is not open. */
+/* Removes an unfinished file. Ignores a file that is not open. */
 void new_file_discard(struct new_file *file);
 
 #endif

@@ -41,7 +41,7 @@ double ratio_of_times(uint64_t a, uint64_t b)
     return (double)(a ? a : 1) / (double)(b ? b : 1);
 }
 
-/* How probable it is that rank of count coins, no more and no less, show heads. */
+/* The probability that exactly `rank` of `count` coins show heads. */
 static double binomial(size_t count, size_t rank)
 {
     const double n = (double)count, r = (double)rank;
@@ -50,7 +50,7 @@ static double binomial(size_t count, size_t rank)
 
 size_t median_rank(size_t count, double confidence)
 {
-    double tail = binomial(count, 0); /* less than rank + 1 values are below the median */
+    double tail = binomial(count, 0); /* P(at most rank values are below the median) */
     size_t rank = 0;
     while (2 * tail <= 1 - confidence && rank < count / 2)
         tail += binomial(count, ++rank);

@@ -10,19 +10,20 @@ bool host_is_little_endian(void);
 /* Floor of the logarithm to base 2; 0 for 0. */
 uint32_t log2_of(uint64_t value);
 
-/* Sorts values, the smallest first, and returns their median, rounded down; count is not 0. */
+/* Sorts values in ascending order, and returns their median, rounded down. count must not be 0. */
 uint64_t sort_to_median(uint64_t *values, size_t count);
 
-/* The smallest of count sorted values that so many percent of them do not exceed; count is not 0.
- */
+/* The smallest of count sorted values that at least `percent` percent of them do not exceed. count
+ * must not be 0. */
 uint64_t sorted_percentile(const uint64_t *values, size_t count, unsigned percent);
 
-/* a / b, where 0 counts as 1: of times that a clock may not resolve. */
+/* a / b for times, with 0 replaced by 1: the clock may not resolve them. */
 double ratio_of_times(uint64_t a, uint64_t b);
 
-/* The largest rank, from 1, for which the median of what count values are drawn from, whatever its
- * distribution is, lies between the value of that rank and its counterpart from the other end with
- * so much confidence, below 1. 0 where there are too few values. */
+/* Finds a confidence interval of a median, from `count` sorted samples of any distribution. The
+ * interval lies between the sample of the returned rank and its counterpart from the other end.
+ * Returns the largest rank, from 1, for which it holds with at least this confidence, below 1.
+ * Returns 0 if there are too few samples. */
 size_t median_rank(size_t count, double confidence);
 
 #endif

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 
-/* To start a thread and to await it takes as long as to copy a tenth of that. */
+/* Starting a thread and waiting for it takes as long as copying a tenth of this. */
 enum { PART_BYTES_MIN = 1 << 20 };
 
 struct part {
@@ -46,7 +46,7 @@ enum healcl_status parallel_do(int64_t count, size_t bytes_each, parallel_work *
         *parts = part_count;
     if (part_count == 1)
         return work(context, 0, 0, count, error);
-    /* Signals are for the caller's threads, but for those that a thread itself raises. */
+    /* Signals go to the caller's threads, except those that a thread raises itself. */
     sigfillset(&most);
     sigdelset(&most, SIGBUS);
     sigdelset(&most, SIGSEGV);

@@ -6,15 +6,15 @@
 
 enum { PARALLEL_PARTS_MAX = 16 };
 
-/* Does what a part of the work wants to be done with elements [first, first + count). */
+/* Processes elements [first, first + count), which are one part of the work. */
 typedef enum healcl_status parallel_work(void *context, uint32_t part, int64_t first, int64_t count,
                                          struct healcl_error *error);
 
 /*
- * Cuts count elements, of so many bytes each, into parts 0, 1, ... in order, and does each once, on
- * as many threads as this thread may use cores; few bytes are one part, done here. Threads end
- * before it returns. A part that fails is done again here, for its error, unless one before it
- * failed. *parts: how many, at least 1, unless it is NULL.
+ * Divides count elements of bytes_each bytes into parts 0, 1, ... in order, and does each part
+ * once. Uses as many threads as this thread may use cores. A few bytes form one part, which this
+ * thread does. All threads end before it returns. If a part fails, this thread repeats it to get
+ * its error, unless an earlier part failed. *parts: number of parts, at least 1; parts may be NULL.
  */
 enum healcl_status parallel_do(int64_t count, size_t bytes_each, parallel_work *work, void *context,
                                uint32_t *parts, struct healcl_error *error);

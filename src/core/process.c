@@ -24,12 +24,12 @@ enum {
     FILE_DESCRIPTOR = 3, /* PROCESS_FILE */
     HIGH_DESCRIPTOR = 10,
     TAIL_SIZE = 4096,    /* of standard error that is kept */
-    LOOK_MS = 50,        /* between two looks for signals and for the end */
+    LOOK_MS = 50,        /* between two checks for signals and for the child's end */
     SECOND = 1000000000, /* nanoseconds */
     CANNOT_START = 127,
 };
 
-/* That a child may take to end once it has said its exit code. */
+/* Time that a child has to end after it has reported its exit code. */
 #define END_NANOSECONDS (UINT64_C(30) * SECOND)
 
 /* ---------------------------------------------------------------- signals to this program */
@@ -74,7 +74,7 @@ struct task {
 struct child {
     pid_t id;
     int data, errors; /* ends of pipes to read from; -1: closed */
-    int words;        /* the same, of its verdict */
+    int words;        /* the same, for its verdict */
     struct verdict verdict;
     char tail[TAIL_SIZE];
     size_t tail_size;
@@ -86,13 +86,13 @@ static void exec_self(const char *const *arguments)
     char *const *argv = (char *const *)(uintptr_t)arguments;
     execv("/proc/self/exe", argv);
 #ifdef __linux__
-    execv((const char *)getauxval(AT_EXECFN), argv); /* nobody has mounted /proc */
+    execv((const char *)getauxval(AT_EXECFN), argv); /* /proc is not mounted */
 #endif
     static const char message[] = "healcl cannot start itself: /proc/self/exe\n";
     (void)!write(STDERR_FILENO, message, sizeof message - 1);
 }
 
-/* Between fork and exec: only what is safe there beside other threads. */
+/* Runs between fork and exec. Only functions that are safe beside other threads are allowed. */
 static _Noreturn void become(const struct task *task, int data, int errors, int words, pid_t parent)
 {
     setpgid(0, 0);
@@ -103,7 +103,7 @@ static _Noreturn void become(const struct task *task, int data, int errors, int 
         _exit(CANNOT_START);
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     signal(SIGPIPE, SIG_DFL);
-    /* None may be in the place of another one. */
+    /* No descriptor may overwrite another one that is still needed. */
     data = fcntl(data, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
     words = fcntl(words, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
     bool ready = nothing >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
@@ -204,7 +204,7 @@ static enum healcl_status start(const struct task *task, struct child *child,
             (void)close(pipes[i][0]), (void)close(pipes[i][1]);
         FAIL(error, HEALCL_DEVICE, "cannot start a process: %s", strerror(code));
     }
-    setpgid(child->id, child->id); /* here too: it may be killed before it gets there */
+    setpgid(child->id, child->id); /* also here: it may be killed before its own call */
     for (int i = 0; i < made; i++)
         close(pipes[i][1]);
     child->data = pipes[0][0];
@@ -215,11 +215,11 @@ static enum healcl_status start(const struct task *task, struct child *child,
 
 /* ---------------------------------------------------------------- what it writes */
 
-/* Both read what there is; false at the end. */
+/* Both read all available bytes; false at the end. */
 static bool read_errors(struct child *child)
 {
     char *tail = child->tail;
-    if (child->tail_size == TAIL_SIZE) { /* the older half goes */
+    if (child->tail_size == TAIL_SIZE) { /* drops the older half */
         memcpy(tail, tail + TAIL_SIZE / 2, TAIL_SIZE / 2);
         child->tail_size = TAIL_SIZE / 2;
     }
@@ -249,7 +249,7 @@ static enum healcl_status read_data(struct child *child, struct process_result *
     return HEALCL_OK;
 }
 
-/* Waits for something to read, LOOK_MS at the longest, and reads it. */
+/* Waits for output, at most LOOK_MS, and reads it. */
 static enum healcl_status read_some(struct child *child, struct process_result *result,
                                     int milliseconds, struct healcl_error *error)
 {
@@ -300,7 +300,7 @@ static bool has_ended(const struct child *child, bool wait, int *status, struct 
     return ended != 0;
 }
 
-/* Reads until the child ends, or has to. *killed is how process_result.end says why. */
+/* Reads until the child ends or must be ended. Sets result->end to the reason. */
 static enum healcl_status follow(struct child *child, uint64_t deadline,
                                  struct process_result *result, int *status, struct rusage *usage,
                                  struct healcl_error *error)
@@ -310,7 +310,7 @@ static enum healcl_status follow(struct child *child, uint64_t deadline,
     uint64_t now;
     while (!ended && reading == HEALCL_OK && !interrupted &&
            (now = monotonic_nanoseconds()) < deadline) {
-        /* A process that closes both is about to end: no need to look for it slowly. */
+        /* A process that closes both is about to end, so it is checked more often. */
         bool open = child->data >= 0 || child->errors >= 0;
         reading = read_some(child, result, open ? LOOK_MS : 1, error);
         ended = has_ended(child, false, status, usage);
@@ -320,10 +320,10 @@ static enum healcl_status follow(struct child *child, uint64_t deadline,
             deadline = now + END_NANOSECONDS;
     }
     result->end = ended ? PROCESS_EXITED : interrupted ? PROCESS_INTERRUPTED : PROCESS_TIMED_OUT;
-    kill(-child->id, SIGKILL); /* it, or what it started and left behind */
+    kill(-child->id, SIGKILL); /* the child, or processes that it left behind */
     if (!ended)
         has_ended(child, true, status, usage);
-    /* It may have written more before it ended. */
+    /* The child may have written more before it ended. */
     size_t before;
     do {
         before = result->size + child->tail_size;

@@ -22,8 +22,8 @@ enum {
     WAITING_MAX = 16
 };
 
-/* All tables are changed under the lock, and places of the first two not while they are taken. A
- * handler, which cannot wait for a lock, looks at those that are taken. */
+/* All tables change only under the lock. Entries of the first two do not change while they are
+ * taken. A signal handler cannot wait for a lock, so it reads only taken entries. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct shared {
@@ -31,7 +31,7 @@ static struct shared {
         atomic_bool taken;
         char path[TEMPORARY_PATH_SIZE];
     } temporaries[TEMPORARY_MAX];
-    atomic_uint_least64_t since; /* the call began; 0: there is none */
+    atomic_uint_least64_t since; /* when the call began; 0: no call */
     const char *call;
     char driver[WAITING_SIZE / 2];
     _Atomic uint32_t trial, first_trial;
@@ -191,7 +191,7 @@ static struct input {
     char path[INPUT_NAME_SIZE];
 } * inputs;
 
-/* The link that leads to the input; to NULL where there is none. Under the lock. */
+/* The link that points to the input, or to NULL if there is none. Call it under the lock. */
 static struct input **find_input(const struct stat *about)
 {
     struct input **link = &inputs;

@@ -1,7 +1,7 @@
 /*
- * Files of this process: temporary ones, which are to be gone when it ends, mapped ones, whose lost
- * pages cause a signal, and inputs, which nothing that is written may replace. A program that
- * handles signals can ask for the first two inside of its handlers. What does not fit is not noted.
+ * A registry of this process's files. Temporary files must be removed when it ends. Mapped files
+ * can lose pages, which causes a signal. Inputs must not be overwritten. Signal handlers may query
+ * the first two. A file that does not fit into a table is not noted.
  */
 #ifndef HEALCL_CORE_REGISTRY_H
 #define HEALCL_CORE_REGISTRY_H
@@ -14,70 +14,72 @@
 
 /* ---- temporary files ---- */
 
-/* Creates a file that is not there yet for reading and writing, and notes it. Neither is without
- * the other for SIGINT, SIGTERM and SIGHUP. Returns a descriptor, or -1 with errno, EEXIST where
- * the file is there. */
+/* Creates a file that does not exist yet, for reading and writing, and notes it. SIGINT, SIGTERM
+ * and SIGHUP cannot come between the two. Returns a descriptor, or -1 with errno; EEXIST if the
+ * file exists. */
 int temporary_create(const char *path, mode_t mode);
 
-/* To be called when it has been removed, or has got its name. */
+/* Call it when the file has been removed or renamed to its final name. */
 void temporary_forget(const char *path);
 
 /* Removes all temporary files. Async-signal-safe. */
 void temporary_remove_all(void);
 
-/* Makes one table of what this process and those that it forks from now on note: the one that is
- * left can remove the files of all. Returns false without memory. */
+/* Makes this process and those that it forks from now on share one table. The last one alive can
+ * then remove the files of all. Returns false when out of memory. */
 bool registry_share(void);
 
 /* ---- calls that may never return ---- */
 
-/* Around a call, whose name lives as long as the program. Of several threads the last to begin
- * counts. */
+/* Call these before and after a driver call. The name must live as long as the program. If several
+ * threads call, the last to begin counts. */
 void waiting_begin(const char *call);
 void waiting_end(void);
 
-/* Names the driver of the calls that follow. */
+/* Names the driver of the following calls. */
 void waiting_driver(const char *name);
 
-/* Writes "clBuildProgram of 'PoCL'" about the call. Returns whether it has not returned for so
- * long, in this process or one that shares its tables. */
+/* Writes the pending call and its driver into text: "clBuildProgram of 'PoCL'". Returns whether the
+ * call has been running for at least `nanoseconds`, in this process or one that shares its
+ * tables. */
 enum { WAITING_SIZE = 160 };
 bool waiting_for(uint64_t nanoseconds, char text[WAITING_SIZE]);
 
 /* ---- trials ---- */
 
-/* Notes that the process may end by what it tries now, and with which number the next one begins;
- * 0: it tries nothing. */
+/* Notes that the current trial may end the process, and the number of the trial after it. 0: no
+ * trial runs. */
 void trial_note(uint32_t next);
 
-/* The number to begin with: 0, but where a process has ended by a trial. */
+/* The number of the trial to begin with: 0, unless a trial has ended a process. */
 uint32_t trial_first(void);
 
-/* To be called when a process that shares its tables has ended. Returns whether that was by a trial
- * and, with goes_on, the next process begins behind it. */
+/* Call it when a process that shares the tables has ended. Returns whether a trial ended it and, if
+ * goes_on, makes the next process begin after that trial. */
 bool trial_end(bool goes_on);
 
 /* ---- mapped files ---- */
 
-/* path: as a message names the file; it is cut after 480 bytes. */
+/* path: the file's name for messages, cut after 480 bytes. */
 void mapping_note(const void *begin, size_t length, const char *path);
 void mapping_forget(const void *begin);
 
-/* The path of the mapping that holds an address, or NULL; lives until that is forgotten.
- * Async-signal-safe. */
+/* The path of the mapping that contains an address, or NULL. It lives until that mapping is
+ * forgotten. Async-signal-safe. */
 const char *mapping_path(const void *address);
 
 /* ---- inputs ---- */
 
-/* Notes a file that is read. about: what fstat says of it; NULL: the path is looked up, and nothing
- * noted if it does not lead to a regular file. Returns false if memory ran out. */
+/* Notes a file that is being read. about: its fstat result. If it is NULL, the path is looked up,
+ * and nothing is noted unless it leads to a regular file. Returns false if memory ran out. */
 bool input_note(const char *path, const struct stat *about);
 
-/* Forgets one such note: nothing reads the file any more. */
+/* Removes one such note, when the file is no longer read. */
 void input_forget(const struct stat *about);
 
-/* Whether a path leads to an input, by device and inode; name: the path under which it was noted,
- * cut where it is longer. An inode that another file has now is told by its time. */
+/* Whether a path leads to an input, compared by device and inode. name: the path under which the
+ * input was noted, cut if too long. Timestamps detect an inode that has been reused for another
+ * file. */
 enum { INPUT_NAME_SIZE = 481 };
 bool input_at(const char *path, char name[INPUT_NAME_SIZE]);
 

@@ -57,7 +57,8 @@ void healcl_error_clear(struct healcl_error *error)
     memset(error, 0, sizeof *error);
 }
 
-/* A name from a hostile file may hold line breaks or escape codes: an error stays one line. */
+/* A name from a hostile file may contain line breaks or escape codes. An error must stay one
+ * line. */
 static void make_one_line(char *text)
 {
     for (; *text; text++)

@@ -1,36 +1,36 @@
 /*
  * Errors as values that travel up.
  *
- * FAIL makes an error and returns its status; TRY forwards one. The first error wins: what is
- * added on the way up is only context in front of the message.
+ * FAIL makes an error and returns its status; TRY forwards one. The first error wins. Callers on
+ * the way up only add context in front of its message.
  */
 #ifndef HEALCL_CORE_STATUS_H
 #define HEALCL_CORE_STATUS_H
 
 #include "healcl.h"
 
-/* error may be NULL everywhere. cause: of HEALCL_REFUSED; another status has its own. Returns
- * status. */
+/* error may be NULL everywhere. cause: for HEALCL_REFUSED; any other status determines its cause.
+ * Returns status. */
 __attribute__((format(printf, 6, 7))) enum healcl_status error_set(struct healcl_error *error,
                                                                    enum healcl_status status,
                                                                    enum healcl_cause cause,
                                                                    const char *file, int line,
                                                                    const char *format, ...);
 
-/* The cause of a refusal that does not say one. A module, or a file before it includes anything,
- * may have another. */
+/* The cause of refusals that do not specify one. A module, or a file before its includes, may
+ * define another one. */
 #ifndef REFUSED_CAUSE
 #define REFUSED_CAUSE HEALCL_CAUSE_ARGUMENT
 #endif
 
-/* Says the cause of an error that is set already. */
+/* Sets the cause of an existing error. */
 static inline void error_because(struct healcl_error *error, enum healcl_cause cause)
 {
     if (error)
         error->cause = cause;
 }
 
-/* Says what an error is about, by numbers; -1: nothing. */
+/* Sets the numbers of what an error is about; -1: none. */
 static inline void error_place(struct healcl_error *error, int64_t entry, int64_t operation)
 {
     if (!error)
@@ -45,14 +45,15 @@ static inline void error_argument(struct healcl_error *error, int argument)
         error->argument = argument;
 }
 
-/* Puts context in front of the message of an error that has one: "entry 17 (ntt): ". */
+/* Puts context, such as "entry 17 (ntt): ", in front of the message of an existing error. */
 __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *error,
                                                         const char *format, ...);
 
-/* Hands an error on in the place of *error, which may be NULL; *own is empty afterwards. */
+/* Moves an error to *error; error may be NULL. *own is empty afterwards. */
 void error_move(struct healcl_error *error, struct healcl_error *own);
 
-/* Its value is status itself, so that compilers and analysers see that it is not HEALCL_OK. */
+/* Its value is the constant status, so that compilers and analysers see that it is not
+ * HEALCL_OK. */
 #define ERROR(error, status, ...)                                                        \
     ((void)error_set((error), (status), REFUSED_CAUSE, __FILE__, __LINE__, __VA_ARGS__), \
      (enum healcl_status)(status))
@@ -70,14 +71,14 @@ void error_move(struct healcl_error *error, struct healcl_error *own);
 #define REFUSE(error, ...) FAIL(error, HEALCL_REFUSED, __VA_ARGS__)
 #define REFUSE_FOR(error, cause, ...) FAIL_FOR(error, HEALCL_REFUSED, cause, __VA_ARGS__)
 
-/* For arguments of the library's functions: "transcript is NULL". */
+/* Checks pointer arguments of the library's functions: "transcript is NULL". */
 #define NEED(pointer, error)                                   \
     do {                                                       \
         if (!(pointer))                                        \
             FAIL(error, HEALCL_USAGE, "%s is NULL", #pointer); \
     } while (0)
 
-/* For numbers of inputs and the like: "there is no input 7, but 3 of them". */
+/* Checks numbers of inputs and the like: "there is no input 7, but 3 of them". */
 #define NEED_NUMBER(what, number, count, error)                                                \
     do {                                                                                       \
         if ((number) >= (count))                                                               \
@@ -87,7 +88,7 @@ void error_move(struct healcl_error *error, struct healcl_error *own);
 
 #define NO_MEMORY(error) FAIL(error, HEALCL_NO_MEMORY, "out of memory")
 
-/* For what has been allocated: fails where it is NULL, or false. */
+/* Checks the result of an allocation: fails if it is NULL or false. */
 #define NEED_MEMORY(memory, error) \
     do {                           \
         if (!(memory))             \
@@ -101,7 +102,7 @@ void error_move(struct healcl_error *error, struct healcl_error *own);
             return try_status_;                        \
     } while (0)
 
-/* Forwards an error with context in front: a format and what it wants. */
+/* Forwards an error with context in front: a format and its arguments. */
 #define TRY_PREFIX(expression, ...)                    \
     do {                                               \
         enum healcl_status try_status_ = (expression); \

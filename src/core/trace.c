@@ -6,8 +6,8 @@
 #include "core/array.h"
 #include "core/clock.h"
 
-/* Nanoseconds between two readings from which the clocks' rates are compared: the readings' errors,
- * some microseconds, must not count. */
+/* Shortest time, in nanoseconds, between two readings that the clocks' rates are compared by. The
+ * readings' errors, a few microseconds, must be negligible. */
 enum { RATE_INTERVAL = 100000000 };
 
 /* Stands for a span that was not recorded. */

@@ -1,9 +1,9 @@
 /*
- * A recorder of what a run did when: spans on three tracks (docs/TRACE.md).
+ * Records when a run did what: spans on three tracks (docs/TRACE.md).
  *
- * Every function takes NULL for a trace, and does nothing then. Names are kept as pointers: they
- * are literals, outlive the trace, or are copies of its own (trace_keep). A trace never makes a run
- * fail: what it has no room for is counted and left out.
+ * Every function accepts NULL as the trace and then does nothing. Names are stored as pointers.
+ * They must be literals, outlive the trace, or come from trace_keep. A trace never makes a run
+ * fail: spans that do not fit are counted and dropped.
  */
 #ifndef HEALCL_CORE_TRACE_H
 #define HEALCL_CORE_TRACE_H
@@ -14,29 +14,29 @@
 
 enum trace_track { TRACE_HOST, TRACE_TRANSFER, TRACE_COMPUTE, TRACE_TRACKS };
 
-/* Clocks that the times of a span are counted by. Only those of the host's clock can be written. */
+/* Clocks that a span's times refer to. Only spans with times of the host's clock can be written. */
 enum trace_clock { CLOCK_HOST, CLOCK_DEVICE, CLOCK_CONVERTED };
 
-/* A kernel of a manifest, as traces and reports tell of it. */
+/* A manifest's kernel, as described in traces and reports. */
 struct manifest_kernel {
-    const char *name;     /* of its alternative, "key_switch[STAGES=3]"; NULL: there is none */
+    const char *name;     /* of its alternative, "key_switch[STAGES=3]"; NULL: not a manifest's */
     const char *file;     /* the manifest's, without its folder */
-    const char *replaces; /* the built-in kind of step; NULL: it is of the manifest's operation */
+    const char *replaces; /* the built-in kind of step; NULL: it is for the manifest's operation */
     bool is_tuned;        /* healcl tune has chosen this alternative for the device */
 };
 
 struct trace_span {
     const char *category, *name;
-    const char *operation;           /* that it was done for, or NULL */
+    const char *operation;           /* the span's operation, or NULL */
     size_t entry;                    /* of that operation */
     const char *program;             /* of a kernel, else NULL */
     const void *tag;                 /* of a kernel's launch, or NULL */
-    const char *options;             /* that it was built with, as trace_keep has them, or NULL */
-    struct manifest_kernel manifest; /* whose texts are kept likewise */
+    const char *options;             /* that it was built with, a copy of trace_keep, or NULL */
+    struct manifest_kernel manifest; /* its texts are copies of trace_keep */
     uint64_t groups;                 /* work-groups of a kernel */
-    uint32_t local_size;             /* work-items in one of them */
-    uint64_t bytes;                  /* that were moved; 0: unknown */
-    uint64_t enqueued;   /* when the host enqueued the command, or 0: by the host's clock */
+    uint32_t local_size;             /* work-items of a work-group */
+    uint64_t bytes;                  /* bytes moved; 0: unknown */
+    uint64_t enqueued;   /* when the host enqueued the command, by the host's clock; or 0 */
     uint64_t start, end; /* nanoseconds; end 0: not ended */
     enum trace_track track;
     enum trace_clock clock;
@@ -48,60 +48,59 @@ struct trace_text {
 };
 
 struct trace {
-    uint64_t start, end; /* of the whole: monotonic_nanoseconds() */
+    uint64_t start, end; /* of the whole run: monotonic_nanoseconds() */
     struct trace_span *spans;
     size_t count, capacity, limit;
-    uint64_t dropped;      /* spans that there was no room for */
-    uint64_t clock_error;  /* the device's times may be wrong by so many nanoseconds */
-    const char *operation; /* that what is recorded now is done for, or NULL */
+    uint64_t dropped;      /* number of spans that did not fit */
+    uint64_t clock_error;  /* greatest error of the device's times, in nanoseconds */
+    const char *operation; /* the current operation, or NULL */
     size_t entry;
-    struct trace_text *texts; /* that trace_keep has copied */
+    struct trace_text *texts; /* copies made by trace_keep */
 };
 
 enum { TRACE_SPANS_MAX = 1000000 };
 
-/* At most limit spans are kept. NULL when out of memory. */
+/* The trace stores at most `limit` spans. Returns NULL when out of memory. */
 struct trace *trace_create(size_t limit);
 void trace_free(struct trace *trace);
 
-/* Ends the whole, and what has not ended. */
+/* Ends the trace and all open spans. */
 void trace_finish(struct trace *trace);
 
-/* Says which operation is worked on from now on; NULL: none. */
+/* Sets the operation of the following spans; NULL: none. */
 void trace_for_operation(struct trace *trace, const char *operation, size_t entry);
 
-/* A span of host work that begins now, and lies within those that have not ended. Returns its
- * index. */
+/* Begins a span of host work, nested in those that have not ended. Returns its index. */
 size_t trace_begin(struct trace *trace, const char *category, const char *name);
 void trace_end(struct trace *trace, size_t index);
 
-/* A command that is about to be enqueued. Its times follow by trace_place; without them it is left
- * out. */
+/* Records a command that is about to be enqueued. trace_place later sets its times; otherwise the
+ * command is left out. */
 size_t trace_command(struct trace *trace, enum trace_track track, const char *category,
                      const char *name, uint64_t bytes);
 void trace_place(struct trace *trace, size_t index, enum trace_clock clock, uint64_t start,
                  uint64_t end);
 
-/* The span, to be described further until the next one is recorded; NULL where it was dropped. */
+/* The span, which may be changed until the next one is recorded; NULL if it was dropped. */
 struct trace_span *trace_span(struct trace *trace, size_t index);
 
-/* Says that a span is of a kernel of a manifest, if it is, and which. */
+/* Notes that a span belongs to a kernel of a manifest. Ignores a kernel that is not from one. */
 void trace_manifest_kernel(struct trace *trace, size_t index, const struct manifest_kernel *kernel);
 
-/* A copy that lives as long as the trace, one for all equal texts. NULL when out of memory. */
+/* A copy that lives as long as the trace; equal texts share one copy. NULL when out of memory. */
 const char *trace_keep(struct trace *trace, const char *text);
 
-/* Places a command around those that were recorded after it on its track. */
+/* Sets a command's times so that they enclose the commands recorded after it on its track. */
 void trace_enclose(struct trace *trace, size_t index);
 
-/* One moment by two clocks. */
+/* One moment on two clocks. */
 struct clock_pair {
     uint64_t host, device;
-    uint64_t error; /* they may be so many nanoseconds apart */
+    uint64_t error; /* greatest difference between the two, in nanoseconds */
 };
 
-/* Puts what is counted by the device's clock on the host's: first was read before all of it, last
- * after it. */
+/* Converts times of the device's clock to the host's clock. first was read before all of them, last
+ * after them. */
 void trace_convert(struct trace *trace, const struct clock_pair *first,
                    const struct clock_pair *last);
 

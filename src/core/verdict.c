@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Words are bytes: an exit code, or one with a mark, or the number of a report with another, or
- * a letter of a kernel's name, which begins with 0, with a third. */
+/* Words are bytes. An exit code has no mark, or LAST_MARK. The number of a report has REPORT_MARK.
+ * Each letter of a kernel's name has KERNEL_MARK, and a 0 letter begins a name. */
 enum { CODES = 16, LAST_MARK = 0x20, REPORT_MARK = 0x40, STATUS_MARK = 0x40, KERNEL_MARK = 0x80 };
 
 static int file = -1;
