@@ -22,7 +22,7 @@
 const unsigned char base64_values[256] = {VALUES_64(0), VALUES_64(64), VALUES_64(128),
                                           VALUES_64(192)};
 
-/* The fastest vector code that the processor has; NULL: none. */
+/* The fastest vector code that the processor supports; NULL: none. */
 static const struct base64_vector *find_vector(void)
 {
     const struct base64_vector *vector = base64_vectors;
@@ -69,7 +69,8 @@ enum healcl_status base64_check(const char *text, size_t length, size_t good, ui
 
 /* ---------------------------------------------------------------- JSON escapes */
 
-/* What an escape at text stands for; '\\' where base64 cannot hold that. Steps over it. */
+/* The character for an escape at text, or '\\' if base64 cannot contain it. Advances past the
+ * escape. */
 static char take_escape(const char *text, size_t left, size_t *at)
 {
     unsigned code = 0;
@@ -128,7 +129,7 @@ enum healcl_status base64_check_escaped(const char *text, size_t length, size_t 
 
 /* ---------------------------------------------------------------- decoding */
 
-/* Decodes groups up to the first bad one, and returns how many. */
+/* Decodes groups up to the first invalid one, and returns their number. */
 static size_t decode_plain(const char *text, size_t groups, unsigned char *bytes)
 {
     const unsigned char *c = (const unsigned char *)text;
@@ -150,7 +151,8 @@ bool base64_decode(const char *text, size_t groups, bool is_end, unsigned char *
     const struct base64_vector *vector = find_vector();
     const bool is_past = groups * 3 >= COPY_PAST_BYTES;
     size_t done = 0;
-    /* Vector code stores nothing of a block with a bad character, so that need not be aligned. */
+    /* Decodes up to an aligned position of bytes, or up to an invalid group. Vector code stores
+     * nothing for a block with an invalid group, so alignment does not matter then. */
     for (; is_past && done < BASE64_ALIGNMENT; done++)
         if ((uintptr_t)(bytes + done * 3) % BASE64_ALIGNMENT == 0 ||
             decode_plain(text + done * 4, 1, bytes + done * 3) == 0)

@@ -20,8 +20,9 @@ AVX2 static inline __m256i high_nibbles(__m256i c)
     return _mm256_and_si256(_mm256_srli_epi32(c, 4), _mm256_set1_epi8(15));
 }
 
-/* Not 0 where a character is outside of the alphabet: its high nibble has a bit, and its low nibble
- * the bits of those high ones that it has no character with. */
+/* Nonzero for a character outside of the alphabet. The table of high nibbles gives each its bit.
+ * The table of low nibbles has the bits of all high nibbles that form no valid character with
+ * it. */
 AVX2 static inline __m256i bad_of(__m256i c)
 {
     const __m256i by_low = BOTH(0x15, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x13,
@@ -32,10 +33,11 @@ AVX2 static inline __m256i bad_of(__m256i c)
                             _mm256_shuffle_epi8(by_high, high_nibbles(c)));
 }
 
-/* 32 characters as 8 numbers of 24 bits, their bytes in order, and a byte of 0 behind each four. */
+/* Decodes 32 characters into 8 numbers of 24 bits, with their bytes in order. Zero bytes follow
+ * every four numbers. */
 AVX2 static inline __m256i decode_32(__m256i c)
 {
-    /* What to add to a character, by its high nibble; '/' has an entry of its own. */
+    /* What to add to a character, by its high nibble; '/' has its own entry. */
     const __m256i shifts = BOTH(0, 16, 19, 4, -65, -65, -71, -71, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m256i order = BOTH(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1);
     const __m256i is_slash = _mm256_cmpeq_epi8(c, _mm256_set1_epi8('/'));
@@ -46,7 +48,7 @@ AVX2 static inline __m256i decode_32(__m256i c)
     return _mm256_shuffle_epi8(v, order);
 }
 
-/* Six words of a vector, 0 to 2 and 4 to 6, moved to these places. */
+/* Permutes the words of a vector, of which only 0 to 2 and 4 to 6 hold data. */
 #define MOVED(v, ...) _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(__VA_ARGS__))
 
 AVX2 static size_t decode_avx2(const char *text, size_t groups, bool is_past, unsigned char *bytes)
@@ -99,7 +101,7 @@ static bool has_avx2(void)
 
 /* ---------------------------------------------------------------- AVX-512 */
 
-/* Places of the bytes of 64 numbers of 24 bits in four vectors, the highest byte first. */
+/* Positions of the bytes of 64 numbers of 24 bits in four vectors, highest byte first. */
 #define OF_1(i) 4 * (i) + 2, 4 * (i) + 1, 4 * (i)
 #define OF_4(i) OF_1(i), OF_1(i + 1), OF_1(i + 2), OF_1(i + 3)
 #define OF_16(i) OF_4(i), OF_4(i + 4), OF_4(i + 8), OF_4(i + 12)
@@ -122,7 +124,7 @@ AVX512 static size_t decode_avx512(const char *text, size_t groups, bool is_past
         }
         if (_mm512_movepi8_mask(bad) != 0)
             break;
-        for (size_t i = 0; i < 3; i++) { /* of vectors i and i + 1 */
+        for (size_t i = 0; i < 3; i++) { /* from vectors i and i + 1 */
             const __m512i places = _mm512_sub_epi8(_mm512_loadu_si512(order_of_24 + i * 64),
                                                    _mm512_set1_epi8((char)(i * 64)));
             const __m512i b = _mm512_permutex2var_epi8(v[i], places, v[i + 1]);

@@ -1,4 +1,4 @@
-/* Base64 in vector code, which base64.c chooses at run time. */
+/* Base64 with vector instructions, chosen by base64.c at run time. */
 #ifndef HEALCL_TRANSCRIPT_BASE64_VECTOR_H
 #define HEALCL_TRANSCRIPT_BASE64_VECTOR_H
 
@@ -10,17 +10,17 @@ enum { BASE64_ALIGNMENT = 64 };
 struct base64_vector {
     const char *name;
     bool (*is_here)(void); /* whether the processor has the instructions */
-    /* Both stop at any block before the end, and before the block of the first bad character. They
-     * return how many groups, or characters, they have done. is_past: bytes, at a multiple of
-     * BASE64_ALIGNMENT, go past the caches. */
+    /* Both may stop at any block before the end. They stop before the block with the first bad
+     * character. They return the number of groups, or characters, processed. is_past: stores to
+     * bytes, a multiple of BASE64_ALIGNMENT, bypass the caches. */
     size_t (*decode)(const char *text, size_t groups, bool is_past, unsigned char *bytes);
     size_t (*good)(const char *text, size_t length);
 };
 
-/* Fastest first; the last has no name. */
+/* Fastest first; the last has a NULL name. */
 extern const struct base64_vector base64_vectors[];
 
-/* The six bits of each character. One outside of the alphabet has this bit. */
+/* The six bits of each character, or this bit for a character outside of the alphabet. */
 enum { BASE64_BAD = 0x80 };
 extern const unsigned char base64_values[256];
 

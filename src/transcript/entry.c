@@ -12,12 +12,12 @@
 
 struct entry_reader {
     struct scanner scanner;
-    cJSON *tree;           /* of the current entry, which points into it */
-    struct arena *arena;   /* of the caller */
-    const char *operation; /* the name of the operation being read, NULL before it is known */
+    cJSON *tree;           /* of the current entry, which refers to its strings */
+    struct arena *arena;   /* the caller's */
+    const char *operation; /* the name of the current operation, NULL before it is known */
     struct entry entry;
-    char text[SCAN_TEXT_MAX + 1]; /* the scanner's */
-    /* Names of tensors, quoted: all that an entry's text can hold. */
+    char text[SCAN_TEXT_MAX + 1]; /* the scanner's text */
+    /* Names of tensors, quoted. There is room for all names that an entry's text can contain. */
     char names[SCAN_TEXT_MAX + 1];
     size_t names_used;
 };
@@ -33,7 +33,7 @@ static const char *const kind_names[] = {
     [ARGUMENT_ELLIPSIS] = "ELLIPSIS",
 };
 
-enum { VALUES_MAX = 1 << 16 }; /* of an entry's JSON, names among them */
+enum { VALUES_MAX = 1 << 16 }; /* in an entry's JSON, including names */
 
 enum { KIND_COUNT = sizeof kind_names / sizeof *kind_names };
 
@@ -45,8 +45,9 @@ const char *argument_kind_name(enum argument_kind kind)
 /* ---------------------------------------------------------------- values of arguments */
 
 /*
- * A tensor's name as entry.h spells it. The text an entry is read from holds every name in quotes
- * and with a mark before it, escapes not resolved, so it is never shorter than what is kept here.
+ * Stores a tensor's name, spelled as entry.h describes. The entry's text holds every name in quotes
+ * and with a mark before it, with escapes unresolved. So it is never shorter than what is stored
+ * here.
  */
 static enum healcl_status read_name(struct entry_reader *reader, const cJSON *value,
                                     const char *what, const char **name, struct healcl_error *error)
@@ -93,7 +94,7 @@ static enum healcl_status read_device_tensor(struct entry_reader *reader, const 
     return read_dtype(dtype, "'dtype'", true, &argument->tensor.dtype, error);
 }
 
-/* {"type": "numpy", "dtype": "int64", "shape": [2, 3]}: a tensor whose data a caller brings. */
+/* {"type": "numpy", "dtype": "int64", "shape": [2, 3]}: a tensor whose data a caller supplies. */
 static enum healcl_status read_declared_tensor(const cJSON *dtype, const cJSON *shape,
                                                struct argument *argument,
                                                struct healcl_error *error)
@@ -113,8 +114,8 @@ static enum healcl_status read_declared_tensor(const cJSON *dtype, const cJSON *
     return payload_declare(declared, rank, sizes, &argument->host.payload, error);
 }
 
-/* {"file": "digits.bin", "offset": 64, "bytes": 1376, "xxh3": "..."}: raw bytes of a .npy file in
- * a file of the same folder. */
+/* {"file": "digits.bin", "offset": 64, "bytes": 1376, "xxh3": "..."}: raw bytes of a .npy file,
+ * stored in a file of the same folder. */
 static enum healcl_status read_raw_tensor(const struct source *source, const cJSON *data,
                                           struct argument *argument, struct healcl_error *error)
 {
@@ -208,7 +209,7 @@ static enum healcl_status read_slice(const cJSON *value, struct index_item *item
     return read_bound(value, "step", &item->has_step, &item->step, error);
 }
 
-/* NONE and ELLIPSIS hold null, {}, a tag only, or nothing at all. */
+/* NONE and ELLIPSIS contain null, {}, only a tag, or nothing at all. */
 static enum healcl_status check_empty(const cJSON *value, const char *tag,
                                       struct healcl_error *error)
 {
@@ -336,7 +337,7 @@ static enum healcl_status read_operation(struct entry_reader *reader, const cJSO
 
 /* ---------------------------------------------------------------- entries */
 
-/* operation, freed and name: where an entry of that kind has what it is about. */
+/* operation, freed, name: what an entry of the respective kind is about. */
 static enum healcl_status read_kind(struct entry_reader *reader, const char *kind,
                                     const cJSON *operation, const cJSON *freed, const cJSON *name,
                                     struct healcl_error *error)
@@ -409,7 +410,7 @@ static enum healcl_status read_entry(struct entry_reader *reader, struct healcl_
 {
     struct entry *entry = &reader->entry;
     reader->names_used = 0;
-    /* The scanner has checked the text: beside its limit, memory is all that can fail. */
+    /* The scanner has checked the text, so only its limit and memory can fail. */
     TRY(json_tree_read(reader->text, reader->scanner.length, VALUES_MAX, &reader->tree, NULL,
                        error));
     NEED_MEMORY(reader->tree, error);
@@ -427,7 +428,7 @@ static enum healcl_status read_entry(struct entry_reader *reader, struct healcl_
 enum healcl_status entry_reader_open(const struct source *source, struct arena *arena,
                                      struct entry_reader **reader, struct healcl_error *error)
 {
-    *reader = malloc(sizeof **reader); /* large: it is not cleared */
+    *reader = malloc(sizeof **reader); /* large, so it is not cleared */
     NEED_MEMORY(*reader, error);
     (*reader)->tree = NULL;
     (*reader)->arena = arena;
@@ -443,7 +444,7 @@ void entry_reader_close(struct entry_reader *reader)
     free(reader);
 }
 
-/* Drops the current entry and reads the next one, if there is one. */
+/* Drops the current entry and reads the next one, if any. */
 static enum healcl_status advance(struct entry_reader *reader, struct healcl_error *error)
 {
     cJSON_Delete(reader->tree);

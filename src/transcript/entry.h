@@ -1,5 +1,5 @@
 /*
- * Entries of a transcript: what the file says, typed and checked for form, not yet for meaning.
+ * Entries of a transcript: the file's content, typed and checked for form, but not yet for meaning.
  * Both spellings (tagged and plain) give the same entries.
  */
 #ifndef HEALCL_TRANSCRIPT_ENTRY_H
@@ -20,12 +20,12 @@ enum argument_kind {
     ARGUMENT_ELLIPSIS,
 };
 
-/* "DEVICE_TENSOR", as transcripts write it. */
+/* The spelling in transcripts, such as "DEVICE_TENSOR". */
 const char *argument_kind_name(enum argument_kind kind);
 
 enum {
     INDEX_ITEMS_MAX = 32,    /* in one SHAPE; longer lists are refused */
-    ENTRY_ARGUMENTS_MAX = 16 /* kept of one operation; more are counted, not read */
+    ENTRY_ARGUMENTS_MAX = 16 /* kept for one operation; further ones are counted, but not read */
 };
 
 struct argument {
@@ -35,8 +35,7 @@ struct argument {
             /* The inf_name: digits for an integer name, text in double quotes for a string name,
              * so that 5 and "5" are different names. Lives as long as the entry. */
             const char *name;
-            const struct tensor
-                *bound; /* of a call, which has no names: the tensor itself; else NULL */
+            const struct tensor *bound; /* for a call, which has no names: the tensor; else NULL */
             bool has_dtype;
             enum dtype dtype;
         } tensor;
@@ -63,30 +62,30 @@ enum entry_kind {
 };
 
 struct entry {
-    size_t index; /* place in the transcript, from 0 */
+    size_t index; /* index in the transcript, from 0 */
     enum entry_kind kind;
-    const char *name;        /* the operation's as written, the segment's, or the freed tensor's */
+    const char *name;        /* of the operation as written, the segment or the freed tensor */
     uint32_t argument_count; /* may exceed ENTRY_ARGUMENTS_MAX */
     struct argument arguments[ENTRY_ARGUMENTS_MAX];
-    struct argument out; /* ARGUMENT_NONE where there is none */
-    bool makes_out;      /* a call, whose argument `out` may be NONE for a new tensor */
+    struct argument out; /* ARGUMENT_NONE if absent */
+    bool makes_out;      /* true for a call: its argument `out` may be NONE, for a new tensor */
 };
 
-/* Reads the entries of a source, one at a time, in bounded memory: an entry may hold 1 MiB of text
- * beside its base64, and nest 64 deep. */
+/* Reads the entries of a source, one at a time, in bounded memory. An entry may have 1 MiB of text
+ * besides its base64, and nest 64 levels deep. */
 struct entry_reader;
 
-/* source and arena must outlive the reader, and the payloads of its entries. */
+/* source and arena must outlive the reader and the payloads of its entries. */
 enum healcl_status entry_reader_open(const struct source *source, struct arena *arena,
                                      struct entry_reader **reader, struct healcl_error *error);
 void entry_reader_close(struct entry_reader *reader);
 
 /*
- * Reads the next entry; *entry becomes NULL behind the last one, when the end of the file has been
- * checked too. The entry and all it points to live until the next call, payload spans as long as
- * the source. Refusals name the entry, the operation and the argument (from 1, or "out") as far as
- * they are known: "entry 17 (_modmul_ttt): argument 2: ...". After a failure
- * the reader can only be closed.
+ * Reads the next entry. After the last one, checks the end of the file and sets *entry to NULL. The
+ * entry and everything it points to live until the next call; payload spans live as long as the
+ * source. Refusals name the entry, the operation and the argument (from 1, or "out") as far as they
+ * are known: "entry 17 (_modmul_ttt): argument 2: ...". After a failure the reader can only be
+ * closed.
  */
 enum healcl_status entry_reader_next(struct entry_reader *reader, const struct entry **entry,
                                      struct healcl_error *error);

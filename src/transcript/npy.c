@@ -39,13 +39,13 @@ struct text {
     unsigned version;
 };
 
-/* A literal of Python's, as far as headers have them. */
+/* A Python literal, as far as headers contain them. */
 struct value {
     enum { VALUE_STRING, VALUE_INTEGER, VALUE_BOOLEAN, VALUE_TUPLE } kind;
-    char word[WORD_SIZE]; /* of a string as much as fits */
-    int64_t integer;      /* or boolean; INT64_MIN: a number that is beyond 2^63-1 */
+    char word[WORD_SIZE]; /* of a string, as much as fits */
+    int64_t integer;      /* or boolean; INT64_MIN: a number beyond 2^63-1 */
     bool is_signed;
-    uint32_t count; /* of a tuple's items, and the first of them */
+    uint32_t count; /* number of a tuple's items; their first ones follow */
     int64_t items[MAX_RANK];
     bool are_integers;
 };
@@ -61,7 +61,7 @@ static bool is_at(const struct text *text, const char *word)
     return (size_t)(text->end - text->next) >= length && memcmp(text->next, word, length) == 0;
 }
 
-/* The length of a backslash at a line's end with that end; 0 where there is none. */
+/* The length of a backslash and the line end after it; 0 if there is none. */
 static size_t join_length(const struct text *text)
 {
     return is_at(text, "\\\r\n") ? 3 : is_at(text, "\\\n") || is_at(text, "\\\r") ? 2 : 0;
@@ -79,7 +79,7 @@ static void skip_space(struct text *text)
     }
 }
 
-/* Skips white space, then takes the word if it is next. */
+/* Skips white space, then consumes the word if it is next. */
 static bool take(struct text *text, const char *word)
 {
     skip_space(text);
@@ -88,7 +88,7 @@ static bool take(struct text *text, const char *word)
     return is_next;
 }
 
-/* Strings side by side are one. Escapes are refused, but for lines that are joined. */
+/* Adjacent strings are one string. Escapes are refused, except for joined lines. */
 static bool take_string(struct text *text, struct value *value)
 {
     size_t length = 0;
@@ -134,7 +134,7 @@ static bool take_integer(struct text *text, struct value *value)
                                        : 10;
     bool is_huge = false, is_digit = base != 10, any = false;
     text->next += base != 10 ? 2 : 0;
-    const bool may_be_octal = base == 10 && peek(text) == '0'; /* of Python 2, as the L */
+    const bool may_be_octal = base == 10 && peek(text) == '0'; /* in Python 2, like the suffix L */
     for (; digit_of(peek(text)) < base || (peek(text) == '_' && is_digit); text->next++) {
         const int digit = digit_of(peek(text));
         is_digit = digit < base;
@@ -151,7 +151,7 @@ static bool take_integer(struct text *text, struct value *value)
     return is_right;
 }
 
-/* Parentheses around one value, with no comma behind it, are no tuple. */
+/* Parentheses around one value without a comma are not a tuple. */
 static bool take_value(struct text *text, int depth, struct value *value)
 {
     *value = (struct value){.kind = VALUE_STRING};
@@ -250,7 +250,7 @@ enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t l
     } keys[] = {{"descr", read_dtype}, {"fortran_order", read_order}, {"shape", read_shape}};
     enum { KEYS = sizeof keys / sizeof *keys };
     struct text text = {bytes, bytes + length, version};
-    struct value name, values[KEYS]; /* of a key that stands twice the last one, as in Python */
+    struct value name, values[KEYS]; /* if a key appears twice, the last one counts, as in Python */
     bool seen[KEYS] = {false};
     int nested = 0, closed = 0;
     skip_space(&text);

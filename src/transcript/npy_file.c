@@ -1,5 +1,5 @@
-/* Whole .npy files. One is read as raw payloads are, so that there is one way in which elements are
- * converted and checked. */
+/* Whole .npy files. They are read in the same way as raw payloads, so that elements are converted
+ * and checked in only one place. */
 #include <stdio.h>
 #include <stdlib.h>
 

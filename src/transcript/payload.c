@@ -10,12 +10,12 @@
 #include "transcript/base64.h"
 #include "transcript/npy.h"
 
-/* Elements that are converted at a time. */
+/* Number of elements that are converted at a time. */
 enum { BLOCK_ELEMENTS = 2048 };
 
 /* ---------------------------------------------------------------- bytes */
 
-/* Decodes groups from number at on, of base64 with JSON escapes. */
+/* Decodes groups from number `at` on, from base64 with JSON escapes. */
 static enum healcl_status decode_escaped(const struct payload *payload, uint64_t at,
                                          uint64_t groups, unsigned char *bytes,
                                          struct healcl_error *error)
@@ -32,7 +32,7 @@ static enum healcl_status decode_escaped(const struct payload *payload, uint64_t
     return HEALCL_OK;
 }
 
-/* Decodes groups from number at on. */
+/* Decodes groups from number `at` on. */
 static enum healcl_status decode(const struct payload *payload, uint64_t at, uint64_t groups,
                                  unsigned char *bytes, struct healcl_error *error)
 {
@@ -47,8 +47,8 @@ static enum healcl_status decode(const struct payload *payload, uint64_t at, uin
     REFUSE(error, "base64: it changed while it was decoded");
 }
 
-/* Bytes of the .npy file from byte on. Zeros beyond its end, which checked payloads never reach:
- * only a file that changes under its mapping does. */
+/* Reads bytes of the .npy file from offset `byte` on. Returns zeros beyond its end, which checked
+ * payloads never reach. Only a file that changes while it is mapped does. */
 enum healcl_status payload_read_file(const struct payload *payload, uint64_t byte, size_t count,
                                      void *bytes, struct healcl_error *error)
 {
@@ -88,7 +88,7 @@ static bool needs_swap(const struct payload *payload)
     return payload->dtype != DTYPE_INT8 && payload->big_endian == host_is_little_endian();
 }
 
-/* Elements of the file, as it has them, from number first on. */
+/* Reads elements in the file's representation, from number `first` on. */
 static enum healcl_status read_elements(const struct payload *payload, int64_t first, size_t count,
                                         void *array, struct healcl_error *error)
 {
@@ -97,7 +97,7 @@ static enum healcl_status read_elements(const struct payload *payload, int64_t f
                              array, error);
 }
 
-/* Reads at most BLOCK_ELEMENTS of them as values. */
+/* Reads at most BLOCK_ELEMENTS elements as values. */
 static enum healcl_status read_block(const struct payload *payload, int64_t first, size_t count,
                                      int64_t *values, struct healcl_error *error)
 {
@@ -125,13 +125,13 @@ static enum healcl_status read_block(const struct payload *payload, int64_t firs
     return HEALCL_OK;
 }
 
-/* Elements of a part that lie together in the file's C order; 0 of a whole. */
+/* Number of contiguous elements of a part in the file's C order; 0 for a whole payload. */
 static int64_t run_of(const struct payload *payload)
 {
     return payload->part.size * payload->layout.stride[payload->part.axis];
 }
 
-/* The place of an element in the whole. */
+/* The position of an element in the whole payload. */
 static int64_t whole_position(const struct payload *payload, int64_t element)
 {
     const struct payload_part *part = &payload->part;
@@ -160,7 +160,7 @@ static enum healcl_status read_npy(const struct payload *payload, uint64_t decod
     return npy_read_header(prefix[6], text, header_length, header, error);
 }
 
-/* Whether C and Fortran order put elements at different places. */
+/* Whether C and Fortran order put elements at different positions. */
 static bool orders_differ(const struct layout *layout)
 {
     int longer_axes = 0;
@@ -169,14 +169,14 @@ static bool orders_differ(const struct layout *layout)
     return longer_axes > 1 && layout_elements(layout) > 0;
 }
 
-/* The header of a .npy file of so many bytes. */
+/* Reads the header of a .npy file of this many bytes. */
 static enum healcl_status parse(struct payload *payload, uint64_t decoded,
                                 struct healcl_error *error)
 {
     struct npy_header header = {.big_endian = false};
     TRY(read_npy(payload, decoded, &payload->data_offset, &header, error));
 
-    /* layout_init has seen to it that this product does not overflow. */
+    /* layout_init has ensured that this product does not overflow. */
     uint64_t needed = (uint64_t)layout_elements(&header.layout) * dtype_size(header.dtype);
     uint64_t given = decoded - payload->data_offset;
     if (given != needed) {
@@ -217,12 +217,12 @@ enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payl
 
 /* ---------------------------------------------------------------- reading */
 
-/* Where values go: elements of an array of dtype, stride apart. */
+/* Where values are stored: elements of an array of dtype, `stride` apart. */
 struct target {
     const struct payload *payload;
     enum dtype dtype;
     void *array;
-    int64_t first; /* the C-order position of the array's first element in the payload */
+    int64_t first; /* the C-order position in the payload of the array's first element */
 };
 
 static enum healcl_status refuse_value(const struct target *target, int64_t value, int64_t position,
@@ -272,7 +272,7 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
     return HEALCL_OK;
 }
 
-/* Elements of a target, which lie together in the file. */
+/* Reads a target's elements, which are contiguous in the file. */
 static enum healcl_status read_run(const struct target *target, int64_t count,
                                    struct healcl_error *error)
 {
@@ -290,7 +290,7 @@ static enum healcl_status read_run(const struct target *target, int64_t count,
     return HEALCL_OK;
 }
 
-/* The axes in file order, slowest first, those of size 1 left out. */
+/* Lists the axes in file order, slowest first, without those of size 1. */
 static struct layout file_order(const struct layout *layout)
 {
     struct layout reversed = {.rank = 0};
@@ -303,7 +303,7 @@ static struct layout file_order(const struct layout *layout)
     return reversed;
 }
 
-/* Walks the file's order; each run along its fastest axis goes out at that axis's stride. */
+/* Reads in the file's order. Stores each run along its fastest axis with that axis's stride. */
 static enum healcl_status read_fortran_order(const struct target *target,
                                              struct healcl_error *error)
 {
@@ -350,7 +350,7 @@ void payload_narrow(struct payload *payload, const struct payload_part *part)
     payload->layout = layout_packed(&payload->layout);
 }
 
-/* A part of a payload in Fortran order: of the whole, which is read. */
+/* Reads a part of a payload in Fortran order: reads the whole, and stores only the part. */
 static enum healcl_status read_fortran_part(const struct payload *payload, enum dtype dtype,
                                             void *array, struct healcl_error *error)
 {
@@ -382,7 +382,8 @@ enum healcl_status payload_read(const struct payload *payload, enum dtype dtype,
     return payload_read_part(payload, dtype, 0, layout_elements(&payload->layout), array, error);
 }
 
-/* Elements of a target from its first + first on, which go to the same places of its array. */
+/* Reads elements of a target from number target->first + first on, to the same positions of its
+ * array. */
 static enum healcl_status read_range(void *context, uint32_t part, int64_t first, int64_t count,
                                      struct healcl_error *error)
 {

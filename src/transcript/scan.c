@@ -6,13 +6,13 @@
 
 #include "transcript/base64.h"
 
-/* Pages are given back in steps, as each step is a system call. */
+/* Pages are released in steps, because each step is a system call. */
 enum { FORGET_STEP = 16 * 1024 * 1024 };
 
 /* The text between the quotes of a string: bytes [begin, end) of the file. */
 struct span {
     size_t begin, end;
-    size_t good; /* of data: how many characters are base64, before any other */
+    size_t good; /* for data: number of base64 characters before any other character */
 };
 
 /* ---------------------------------------------------------------- bytes and messages */
@@ -37,7 +37,7 @@ static enum healcl_status not_json(const struct scanner *scanner, const char *wh
     REFUSE(error, "not JSON at byte %zu: %s", scanner->at, what);
 }
 
-/* Refuses the next byte, where something else had to be. */
+/* Refuses the next byte, because something else is required there. */
 static enum healcl_status unexpected(const struct scanner *scanner, const char *expected,
                                      struct healcl_error *error)
 {
@@ -53,7 +53,7 @@ static enum healcl_status unexpected(const struct scanner *scanner, const char *
 
 /* ---------------------------------------------------------------- the rewritten text */
 
-/* Only entries are rewritten; what is skipped at the top level goes nowhere. */
+/* Only entries are rewritten. What is skipped at the top level is not stored. */
 static enum healcl_status append(struct scanner *scanner, const char *bytes, size_t length,
                                  struct healcl_error *error)
 {
@@ -73,7 +73,7 @@ static enum healcl_status append_text(struct scanner *scanner, const char *text,
     return append(scanner, text, strlen(text), error);
 }
 
-/* A string of the file, its escapes left as they are, between opening and a quote. */
+/* Appends a string of the file, with its escapes unchanged, between `opening` and a quote. */
 static enum healcl_status append_span(struct scanner *scanner, const char *opening,
                                       const struct span *span, struct healcl_error *error)
 {
@@ -84,7 +84,7 @@ static enum healcl_status append_span(struct scanner *scanner, const char *openi
 
 /* ---------------------------------------------------------------- strings */
 
-/* Steps to the next character that ends the string or needs care. */
+/* Advances to the next character that ends the string or needs special treatment. */
 static void skip_plain(struct scanner *scanner)
 {
     const unsigned char *c = (const unsigned char *)scanner->source->text;
@@ -94,7 +94,7 @@ static void skip_plain(struct scanner *scanner)
     scanner->at = at;
 }
 
-/* The four hexadecimal digits at the scanner. */
+/* Reads the four hexadecimal digits at the scanner's position. */
 static enum healcl_status scan_code(struct scanner *scanner, unsigned *code,
                                     struct healcl_error *error)
 {
@@ -122,7 +122,7 @@ static enum healcl_status scan_escape(struct scanner *scanner, struct healcl_err
     if (c != 'u')
         return HEALCL_OK;
     TRY(scan_code(scanner, &code, error));
-    /* C strings end at it: two names that differ behind it would be taken for one. */
+    /* C strings end at a 0, so names that differ only after it would be taken for one. */
     if (code == 0)
         return not_json(scanner, "\\u0000 is not supported", error);
     if (code >= 0xdc00 && code <= 0xdfff)
@@ -138,7 +138,7 @@ static enum healcl_status scan_escape(struct scanner *scanner, struct healcl_err
     return HEALCL_OK;
 }
 
-/* One character beyond ASCII. The ranges are those of the Unicode standard, table 3-7. */
+/* Reads one character beyond ASCII. The ranges are those of the Unicode standard, table 3-7. */
 static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error *error)
 {
     int first = peek(scanner);
@@ -156,8 +156,8 @@ static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error
     return HEALCL_OK;
 }
 
-/* A string from its opening quote to behind its closing one. Base64 is checked here, where it is
- * read anyway. */
+/* Scans a string from its opening quote to after its closing one. Also checks base64, because it is
+ * read here anyway. */
 static enum healcl_status scan_string(struct scanner *scanner, bool is_data, struct span *span,
                                       struct healcl_error *error)
 {
@@ -186,7 +186,8 @@ static enum healcl_status scan_string(struct scanner *scanner, bool is_data, str
     return HEALCL_OK;
 }
 
-/* Whether a string says word, of letters and '_': of escapes only \uXXXX can stand for these. */
+/* Whether a string equals word, which has letters and '_' only. Only the escape \uXXXX can
+ * represent these. */
 static bool span_is(const struct scanner *scanner, const struct span *span, const char *word)
 {
     const char *text = scanner->source->text + span->begin,
@@ -223,7 +224,7 @@ static enum healcl_status scan_number(struct scanner *scanner, struct healcl_err
     if (peek(scanner) == '-')
         scanner->at++;
     if (peek(scanner) == '0')
-        scanner->at++; /* a digit behind it is refused as what it is: no comma */
+        scanner->at++; /* a digit after it is refused as a missing comma */
     else
         TRY(scan_digits(scanner, error));
     if (peek(scanner) == '.') {
@@ -262,7 +263,8 @@ static enum healcl_status scan_string_value(struct scanner *scanner, bool is_dat
     return append_text(scanner, reference, error);
 }
 
-/* Between the items of a list or object: whether one more follows, else steps over close. */
+/* Between the items of a list or object: whether another one follows. If not, advances past
+ * `close`. */
 static enum healcl_status next_item(struct scanner *scanner, bool first, char close, bool *more,
                                     struct healcl_error *error)
 {
@@ -283,7 +285,7 @@ static enum healcl_status next_item(struct scanner *scanner, bool first, char cl
     return HEALCL_OK;
 }
 
-/* A key and the ':' behind it. */
+/* Scans a key and the ':' after it. */
 static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
                                    struct healcl_error *error)
 {
@@ -297,7 +299,7 @@ static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
     return HEALCL_OK;
 }
 
-/* A list or an object. */
+/* Scans a list or an object. */
 static enum healcl_status scan_items(struct scanner *scanner, int depth, bool is_object,
                                      struct healcl_error *error)
 {
@@ -321,8 +323,8 @@ static enum healcl_status scan_items(struct scanner *scanner, int depth, bool is
     }
 }
 
-/* Scans and rewrites one value; depth counts the lists and objects around it. The recursion is
- * bounded by SCAN_DEPTH_MAX. */
+/* Scans and rewrites one value. depth: the number of lists and objects around it. SCAN_DEPTH_MAX
+ * bounds the recursion. */
 static enum healcl_status scan_value(struct scanner *scanner, int depth, bool is_data,
                                      struct healcl_error *error)
 {
@@ -385,7 +387,7 @@ static enum healcl_status end_file(struct scanner *scanner, struct healcl_error 
     return HEALCL_OK;
 }
 
-/* Reads keys of the top-level object up to its list or, with the list behind, to its end. */
+/* Reads keys of the top-level object: up to its list, or after the list to its end. */
 static enum healcl_status scan_top_keys(struct scanner *scanner, bool first,
                                         struct healcl_error *error)
 {
@@ -429,7 +431,7 @@ static enum healcl_status scan_top(struct scanner *scanner, struct healcl_error 
 enum healcl_status scanner_next(struct scanner *scanner, struct healcl_error *error)
 {
     scanner->in_entry = false;
-    if (scanner->at - scanner->forgotten >= FORGET_STEP) { /* it has been handed out */
+    if (scanner->at - scanner->forgotten >= FORGET_STEP) { /* the caller has finished with it */
         source_forget(scanner->source, scanner->source->text + scanner->forgotten,
                       scanner->at - scanner->forgotten);
         scanner->forgotten = scanner->at;
@@ -442,7 +444,7 @@ enum healcl_status scanner_next(struct scanner *scanner, struct healcl_error *er
     bool more;
     TRY(next_item(scanner, scanner->entry_count == 0, ']', &more, error));
     if (!more)
-        /* Behind the list in_object still tells how the file goes on. */
+        /* After the list, in_object says how the file must continue. */
         return scanner->in_object ? scan_top_keys(scanner, false, error) : end_file(scanner, error);
     scanner->entry_count++;
     scanner->in_entry = true;

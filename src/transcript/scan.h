@@ -1,12 +1,12 @@
 /*
- * The scanner: finds the entries of a transcript in the mapped file and checks that the file is
- * JSON (RFC 8259, UTF-8). It copies no tensor data and builds no tree: each entry is rewritten
- * into a small text for cJSON, in which
- * - the string value of a key "data" is "@OFFSET,LENGTH,GOOD": a span of the file, in bytes between
- *   the quotes, decimal, and what base64_good says of it;
- * - a number is "#" and its exact characters, as cJSON would read it into a double;
+ * The scanner finds the entries of a transcript in the mapped file. It checks that the file is JSON
+ * (RFC 8259, UTF-8). It copies no tensor data and builds no tree. It rewrites each entry into a
+ * small text for cJSON, in which
+ * - the string value of a key "data" is "@OFFSET,LENGTH,GOOD", in decimal: the span of the file
+ *   between the quotes, in bytes, and the result of base64_good for it;
+ * - a number is "#" and its exact characters, because cJSON would read it into a double;
  * - any other string value is "$" and its characters.
- * Each of these is a JSON string; keys stay as they are and white space is left out.
+ * Each of these is a JSON string. Keys stay unchanged, and white space is omitted.
  */
 #ifndef HEALCL_TRANSCRIPT_SCAN_H
 #define HEALCL_TRANSCRIPT_SCAN_H
@@ -15,28 +15,28 @@
 #include "transcript/source.h"
 
 enum {
-    SCAN_DEPTH_MAX = 64,        /* lists and objects within each other, the outermost included */
+    SCAN_DEPTH_MAX = 64,        /* nested lists and objects, including the outermost */
     SCAN_TEXT_MAX = 1024 * 1024 /* bytes of a rewritten entry */
 };
 
-/* At first it has a source and the text's memory, of SCAN_TEXT_MAX + 1 bytes, and else 0. */
+/* Initialise source, and text with memory of SCAN_TEXT_MAX + 1 bytes; all else is 0. */
 struct scanner {
     const struct source *source;
     size_t at;        /* offset of the next byte */
-    size_t forgotten; /* source_forget has been called for what lies before */
+    size_t forgotten; /* source_forget has been called for all before this offset */
     enum { SCAN_START, SCAN_LIST, SCAN_END } place;
-    bool in_object;         /* the list is that of an ExecutionTranscript object */
-    bool has_tag, has_list; /* which of its keys have been seen */
+    bool in_object;         /* the list is in an ExecutionTranscript object */
+    bool has_tag, has_list; /* keys of that object seen so far */
     size_t entry_count;     /* entries begun */
-    bool in_entry;          /* what was found, or a failure, is entry_count - 1 */
+    bool in_entry;          /* the entry found, or the failure, has index entry_count - 1 */
     char *text;             /* the rewritten entry, terminated */
-    size_t length;          /* of it */
+    size_t length;          /* of text */
 };
 
 /*
- * Finds and rewrites the next entry. in_entry is false behind the last one, when the whole file has
- * been checked. After a failure the scanner is of no more use. Messages of what is not JSON name
- * the byte's offset.
+ * Finds and rewrites the next entry. After the last one, it checks the rest of the file, and
+ * in_entry is false. After a failure the scanner cannot be used again. If the file is not JSON,
+ * messages name the byte's offset.
  */
 enum healcl_status scanner_next(struct scanner *scanner, struct healcl_error *error);
 

@@ -12,20 +12,20 @@
 #include "core/registry.h"
 #include "transcript/unpack.h"
 
-/* A file of at most so many bytes stays mapped: to map its pages anew takes as long as to decode
- * them, and the system can still take them back. */
+/* A file of at most this many bytes stays mapped. Mapping its pages again takes as long as decoding
+ * them, and the system can still reclaim them. */
 #define KEPT_BYTES (UINT64_C(1) << 30)
 
 enum { LINKS_MAX = 16 };
 
-/* A transcript's folders, each with a '/' behind: that of its path, and where that is a link, of
- * what it leads to. And a file there, which has a name once it is open. */
+/* A transcript's folders, each with a trailing '/': the folder of its path, and if that is a link,
+ * those of its targets. Also a file in one of them, whose name is set once it is open. */
 struct beside {
     char *folders[LINKS_MAX];
     size_t folder_count;
     char *transcript; /* its path */
     struct stat opened;
-    char *name, *path; /* path: the file's */
+    char *name, *path; /* path: of that file */
     struct source file;
 };
 
@@ -48,7 +48,7 @@ static enum healcl_status map_file(struct source *source, int file, const char *
              strerror(errno));
     if (text == MAP_FAILED)
         FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
-    /* Only advice: a system that does not take it reads the file all the same. */
+    /* Only advice: without it the system still reads the file. */
     (void)madvise(text, length, MADV_SEQUENTIAL);
     mapping_note(text, length, path);
     source->text = text;
@@ -70,7 +70,7 @@ static void unmap(struct source *source)
     *source = (struct source){.beside = source->beside};
 }
 
-/* Puts what is packed in a source, unless it is PACKING_NONE, into the place of the source. */
+/* Replaces a packed source by its unpacked content. Does nothing for PACKING_NONE. */
 static enum healcl_status unpack_source(struct source *source, const char *path,
                                         struct healcl_error *error)
 {
@@ -99,7 +99,7 @@ static enum healcl_status map_shared(struct source *source, const char *path,
     return status;
 }
 
-/* Puts two parts of a path together; freed with free(). NULL: no memory. */
+/* Joins two parts of a path. The caller frees the result with free(). NULL: out of memory. */
 static char *join(const char *folder, const char *name)
 {
     const size_t size = strlen(folder) + strlen(name) + 1;
@@ -109,7 +109,8 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-/* Finds the folders of a path, link by link; of many links, the first ones. False: no memory. */
+/* Finds the folders of a path, link by link. If there are many links, finds only the first ones.
+ * Returns false if memory ran out. */
 static bool find_folders(struct beside *beside, const char *path)
 {
     char target[PATH_MAX], *at = strdup(path);
@@ -146,7 +147,7 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
     return status;
 }
 
-/* Whether a path that is there leads out of all folders by a link. */
+/* Whether an existing path leads out of all folders by a link. */
 static bool leads_out(const struct beside *beside, const char *path)
 {
     for (size_t i = 0; i < beside->folder_count; i++)
@@ -155,7 +156,7 @@ static bool leads_out(const struct beside *beside, const char *path)
     return true;
 }
 
-/* In the first folder that has the file. */
+/* Opens the file in the first folder that contains it. */
 static enum healcl_status map_beside(struct beside *beside, const char *name,
                                      struct healcl_error *error)
 {
@@ -233,7 +234,8 @@ static enum healcl_status check_file(const struct source *source, bool whole,
     if (now.st_size != before->st_size)
         REFUSE_FOR(error, FILE, "the file changed while it was read: it has %lld bytes, not %lld",
                    (long long)now.st_size, (long long)before->st_size);
-    /* The time of writing can be set back; that of the last change also tells of new names. */
+    /* The modification time can be set back. The change time cannot, but new names for the file
+     * change it too. */
     if (!same_time(now.st_mtim, before->st_mtim) ||
         (!same_time(now.st_ctim, before->st_ctim) && now.st_nlink == before->st_nlink))
         REFUSE_FOR(error, FILE, "the file changed while it was read: it has been written to");
@@ -293,7 +295,7 @@ void source_forget(const struct source *source, const char *begin, size_t length
     const struct source *beside = source->beside ? &source->beside->file : NULL;
     if (beside && beside->mapped && begin >= beside->text && begin < beside->text + beside->length)
         source = beside;
-    /* In memory that is no mapped file the pages would come back as zeros. */
+    /* In memory that is not a mapped file, the pages would come back as zeros. */
     if (!source->mapped || source->length <= KEPT_BYTES)
         return;
     long page_size = sysconf(_SC_PAGESIZE);
@@ -302,7 +304,7 @@ void source_forget(const struct source *source, const char *begin, size_t length
     uintptr_t page = (uintptr_t)page_size;
     uintptr_t first = (uintptr_t)begin;
     uintptr_t end = first + length;
-    /* The last page of the mapping goes too, though the file may end within it. */
+    /* The last page of the mapping is dropped too, although the file may end within it. */
     uintptr_t file_end = (uintptr_t)source->text + source->length;
     end = end == file_end ? end : end / page * page;
     first = (first + page - 1) / page * page;

@@ -15,7 +15,7 @@ enum { BLOCK_BYTES = 256 * 1024 };
 enum packing packing_of(const void *data, size_t length)
 {
     static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
-    static const unsigned char skippable[] = {0x2a, 0x4d, 0x18}; /* behind 0x50 to 0x5f */
+    static const unsigned char skippable[] = {0x2a, 0x4d, 0x18}; /* after a byte 0x50 to 0x5f */
     const unsigned char *first = data;
     if (length >= sizeof gzip && memcmp(first, gzip, sizeof gzip) == 0)
         return PACKING_GZIP;
@@ -32,8 +32,8 @@ struct output {
     int file;
     uint64_t bytes, most;
     const char *folder;
-    const char *unpacker; /* a command, for people */
-    bool begun;           /* a byte that is no space was there */
+    const char *unpacker; /* a command, for messages */
+    bool begun;           /* a byte other than white space has been written */
 };
 
 static enum healcl_status fail_to_write(const struct output *output, struct healcl_error *error)
@@ -64,8 +64,8 @@ static enum healcl_status output_open(struct output *output, uint64_t packed, en
     return HEALCL_OK;
 }
 
-/* Refuses what cannot be part of a transcript, for what follows may be long. The rest is left to
- * the scanner. */
+/* Refuses data that cannot be part of a transcript, because much more may follow. The scanner
+ * checks the rest. */
 static enum healcl_status output_look(struct output *output, const char *data, size_t size,
                                       struct healcl_error *error)
 {
@@ -109,7 +109,7 @@ static enum healcl_status output_write(struct output *output, const char *data, 
 
 /* ---------------------------------------------------------------- what is packed */
 
-/* Bytes from `at` on wait to be decoded. */
+/* The bytes from `at` on are not yet decoded. */
 struct input {
     const char *bytes;
     size_t at, length;
@@ -122,7 +122,7 @@ static size_t input_left(const struct input *input)
     return left < BLOCK_BYTES ? left : BLOCK_BYTES;
 }
 
-/* Refuses what is behind the last member or frame; but tapes pad gzip with zeros. */
+/* Refuses data after the last member or frame. gzip may be padded with zeros, as on tapes. */
 static enum healcl_status check_behind(const struct input *input, enum packing packing,
                                        struct healcl_error *error)
 {
@@ -141,8 +141,8 @@ struct decoder {
     ZSTD_DStream *zstd;
 };
 
-/* Decodes what waits into a block, of which *size bytes are used. *ended: a member is at its end.
- */
+/* Decodes pending input into a block, and sets *size to the bytes written. *ended: a member is
+ * complete. */
 static enum healcl_status decode_gzip(z_stream *stream, struct input *input, char *block,
                                       size_t *size, bool *ended, struct healcl_error *error)
 {
@@ -164,7 +164,7 @@ static enum healcl_status decode_gzip(z_stream *stream, struct input *input, cha
     return HEALCL_OK;
 }
 
-/* Decodes likewise; *ended: a frame is at its end, which may be one to skip. */
+/* Decodes in the same way. *ended: a frame is complete, which may be a skippable one. */
 static enum healcl_status decode_zstd(ZSTD_DStream *stream, struct input *input, void *block,
                                       size_t *size, bool *ended, struct healcl_error *error)
 {

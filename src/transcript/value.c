@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The characters behind the scanner's mark, or NULL for any other value. */
+/* The characters after the scanner's mark; NULL for any other value. */
 static const char *marked(const cJSON *value, char mark)
 {
     return cJSON_IsString(value) && value->valuestring[0] == mark ? value->valuestring + 1 : NULL;
@@ -93,7 +93,7 @@ enum healcl_status value_integer(const cJSON *value, const char *what, int64_t *
         REFUSE(error, "%s is the string '%.80s', not an integer", what, text);
     if (!number)
         REFUSE(error, "%s is %s, not an integer", what, value_kind(value));
-    /* The scanner has checked JSON's grammar of numbers, so these are all cases there are. */
+    /* The scanner has checked JSON's grammar of numbers, so no other cases exist. */
     if (strpbrk(number, "eE"))
         REFUSE(error, "%s is %.80s: an integer has no exponent", what, number);
     if (strchr(number, '.'))
