@@ -41,8 +41,8 @@ static inline uint64_t mod_multiply(uint64_t x, uint64_t y, uint64_t q)
 }
 
 /*
- * A residue w that many values are multiplied by, with Shoup's quotient floor(w * 2^64 / q).
- * See David Harvey, "Faster arithmetic for number-theoretic transforms", 2014.
+ * A residue w that multiplies many values, with Shoup's quotient floor(w * 2^64 / q). See David
+ * Harvey, "Faster arithmetic for number-theoretic transforms", 2014.
  */
 struct twiddle {
     uint64_t value, quotient;
@@ -56,7 +56,7 @@ static inline struct twiddle twiddle_init(uint64_t w, uint64_t q)
 /* x * w mod q, in [0, q); x may be any 64-bit value. */
 static inline uint64_t twiddle_multiply(uint64_t x, struct twiddle w, uint64_t q)
 {
-    /* The true quotient floor(x*w / q) is this one or one more. */
+    /* The true quotient floor(x*w / q) equals this one or this one plus 1. */
     uint64_t quotient = (uint64_t)((uint128)x * w.quotient >> 64);
     uint64_t product = x * w.value - quotient * q; /* in [0, 2q), below 2^64 */
     return product >= q ? product - q : product;

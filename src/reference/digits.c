@@ -21,7 +21,7 @@ static void limbs_shift_right(uint64_t *limbs, size_t count, int64_t bits)
     }
 }
 
-/* sum += limbs * factor; the caller knows that it fits. */
+/* sum += limbs * factor; the caller ensures that it fits. */
 static void limbs_multiply_add(uint64_t *sum, const uint64_t *limbs, size_t count, uint64_t factor)
 {
     uint64_t carry = 0;
@@ -51,9 +51,9 @@ static void limbs_subtract(uint64_t *a, const uint64_t *b, size_t count)
     }
 }
 
-/* Stores digits 0 to count-1 of a value, which they are taken from, at positions first,
- * first + stride, ... of out, and counts the value if something is left. Of a digit of more than 64
- * bits out has the lowest. */
+/* Stores digits 0 to count-1 of a value at positions first, first + stride, ... of out, and removes
+ * them from the value. Counts the value if anything is left. If a digit has more than 64 bits, out
+ * gets the lowest 64. */
 static void store_digits(struct reference *reference, const struct operand *out, int64_t first,
                          int64_t stride, int64_t count, int64_t base_bits, uint64_t *limbs,
                          size_t limb_count)
@@ -92,16 +92,16 @@ enum healcl_status reference_digits(struct reference *reference, const struct st
     return HEALCL_OK;
 }
 
-/* Moduli that are coprime in pairs, and what recovers x in [0, Q) from x mod q[j]. */
+/* Pairwise coprime moduli, and what recovers x in [0, Q) from x mod q[j]. */
 struct crt_basis {
     int64_t k;
-    size_t limbs;        /* of x and of all that is added to it: k + 1, as Q < 2^(63 k) */
+    size_t limbs;        /* of x and of all values added to it: k + 1, because Q < 2^(63 k) */
     int64_t *q;          /* [k] */
-    uint64_t *words;     /* the memory of what follows */
+    uint64_t *words;     /* the memory of the following arrays */
     uint64_t *product;   /* [limbs], Q = q[0] * ... * q[k-1] */
     uint64_t *cofactors; /* [k][limbs], Q / q[j] */
     uint64_t *inverses;  /* [k], (Q / q[j])^-1 mod q[j] */
-    uint64_t *x;         /* [limbs], the value in work */
+    uint64_t *x;         /* [limbs], the current value */
 };
 
 static enum healcl_status check_coprime(struct reference *reference, const struct step *step,
@@ -151,7 +151,7 @@ static enum healcl_status crt_basis_init(struct crt_basis *basis, struct referen
     return HEALCL_OK;
 }
 
-/* x = sum over j of (residue[j] * inverse[j] mod q[j]) * Q/q[j], mod Q, of the residues at
+/* x = sum over j of (residue[j] * inverse[j] mod q[j]) * Q/q[j], mod Q. The residues are at
  * positions first, first + stride, ... of a. */
 static void crt_value(const struct crt_basis *basis, const struct operand *a, int64_t first,
                       int64_t stride)
@@ -161,7 +161,7 @@ static void crt_value(const struct crt_basis *basis, const struct operand *a, in
         int64_t q = basis->q[j];
         uint64_t residue = floor_remainder(operand_load(a, first + j * stride), q);
         uint64_t factor = mod_multiply(residue, basis->inverses[j], (uint64_t)q);
-        /* A term is below q * Q/q = Q, so that x is below 2Q before the subtraction. */
+        /* A term is below q * Q/q = Q, so x is below 2Q before the subtraction. */
         limbs_multiply_add(basis->x, basis->cofactors + (size_t)j * basis->limbs, basis->limbs,
                            factor);
         if (!limbs_less(basis->x, basis->product, basis->limbs))

@@ -2,8 +2,8 @@
 #include "reference/arithmetic.h"
 #include "reference/operand.h"
 
-/* Written apart from what kernels compute, as they are tested against it. Of abs, 2^63 wraps, like
- * every store that does not fit. */
+/* Deliberately written differently from the kernels, which are tested against it. abs of -2^63
+ * wraps, like every store that does not fit. */
 static int64_t compute(int64_t kind, int64_t a, int64_t b, int64_t p)
 {
     switch (kind) {
@@ -15,8 +15,8 @@ static int64_t compute(int64_t kind, int64_t a, int64_t b, int64_t p)
     }
 }
 
-/* out[c] = compute(a[c], b[c], p[c]). A chain computes once more, with its fourth input, from what
- * has been stored. */
+/* out[c] = compute(a[c], b[c], p[c]). A chain computes a second time, from the stored value and its
+ * fourth input. */
 enum healcl_status reference_elementwise(struct reference *reference, const struct step *step,
                                          struct healcl_error *error)
 {
@@ -27,7 +27,7 @@ enum healcl_status reference_elementwise(struct reference *reference, const stru
     const struct layout *layouts[] = {&out.layout, &in[0].layout, &in[1].layout, &in[2].layout,
                                       &in[3].layout};
     TRY(reference_operand(&out, reference, step->out, error));
-    for (uint32_t i = 0; i < count; i++) /* One that the kind lacks is read as a: no effect. */
+    for (uint32_t i = 0; i < count; i++) /* an input that the kind lacks is read as a */
         TRY(reference_operand(&in[i], reference, step->in[i] ? step->in[i] : step->in[0], error));
     if (step->in[2])
         TRY(reference_moduli(&in[2], reference, step, 2, error));

@@ -1,4 +1,4 @@
-/* take_along_axis, permute and what the plan makes of them: elements by index. */
+/* take_along_axis, permute, and the steps that the plan makes from them: elements by index. */
 #include "reference/operand.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ enum healcl_status reference_gather(struct reference *reference, const struct st
     TRY(reference_operand(&idx, reference, step->in[1], error));
 
     uint32_t axis = (uint32_t)step->value[0];
-    bool wraps = step->value[1] != 0; /* -1 is the last one */
+    bool wraps = step->value[1] != 0; /* -1 is the last index */
     int64_t size = a.layout.shape[axis], stride = a.layout.stride[axis];
     char outside[80];
     snprintf(outside, sizeof outside, "outside of axis %" PRIu32 " of size %" PRId64, axis, size);

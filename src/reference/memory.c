@@ -1,4 +1,4 @@
-/* Storages: their memory, and the steps that only move elements to equal places. */
+/* Storages: their memory, and the steps that only move elements to equal positions. */
 #include "reference/operand.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum healcl_status reference_create(const struct plan *plan, struct reference **
     return HEALCL_OK;
 }
 
-/* Forgets what a storage holds. */
+/* Forgets the contents of a storage. */
 static void memory_release(struct reference_memory *memory)
 {
     if (!memory->lent)
@@ -138,7 +138,7 @@ enum healcl_status reference_download(struct reference *reference, const struct 
     return HEALCL_OK;
 }
 
-/* Its body would be steps that exist. */
+/* An operation with a body would have other steps instead. */
 enum healcl_status reference_vendor(struct reference *reference, const struct step *step,
                                     struct healcl_error *error)
 {

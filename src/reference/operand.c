@@ -62,7 +62,7 @@ enum healcl_status reference_read_vector(const struct operand *operand, int64_t 
     return HEALCL_OK;
 }
 
-/* Refuses what is not a permutation; seen has n zeroes. */
+/* Refuses an array that is not a permutation. seen: n zeroes. */
 static enum healcl_status check_permutation(struct reference *reference, const struct step *step,
                                             int i, const int64_t *perm, int64_t n, bool *seen,
                                             struct healcl_error *error)

@@ -1,10 +1,10 @@
-/* Shared by the families of the reference: operands in memory, and the checks of their data. */
+/* Shared by the families of the reference: operands in memory, and checks of their data. */
 #ifndef HEALCL_REFERENCE_OPERAND_H
 #define HEALCL_REFERENCE_OPERAND_H
 
 #include "reference/reference.h"
 
-/* A tensor and its memory. Positions are those of a layout, in elements. */
+/* A tensor and its memory. Positions are in elements, as in layouts. */
 struct operand {
     struct layout layout;
     enum dtype dtype;
@@ -19,7 +19,7 @@ static inline int64_t operand_load(const struct operand *operand, int64_t positi
     return dtype_load(operand->dtype, operand->bytes, position);
 }
 
-/* Wraps a value that the operand's dtype does not hold. */
+/* Wraps a value that the operand's dtype cannot hold. */
 static inline void operand_store(const struct operand *operand, int64_t position, int64_t value)
 {
     dtype_store(operand->dtype, operand->bytes, position, value);
@@ -38,33 +38,33 @@ static inline enum healcl_status reference_visit(struct reference *reference, in
     return reference->check(reference->executor, error);
 }
 
-/* Refuses the first element of input i that is outside of [lowest, highest]; `what` is the rest of
- * the message. */
+/* Refuses the first element of input i that is outside of [lowest, highest]. what: the rest of the
+ * message. */
 enum healcl_status reference_check_range(struct reference *reference, const struct step *step,
                                          int i, const struct operand *operand, int64_t lowest,
                                          int64_t highest, const char *what,
                                          struct healcl_error *error);
 
-/* Input i of a step, which is moduli. Refuses the first one below 1. */
+/* Finds the moduli in input i of a step. Refuses the first one below 1. */
 enum healcl_status reference_moduli(struct operand *moduli, struct reference *reference,
                                     const struct step *step, int i, struct healcl_error *error);
 
-/* Notes that input i of a step is refused. Returns its name, for the message. */
+/* Notes that a step refuses input i. Returns the input's name, for the message. */
 const char *reference_refuse(struct reference *reference, const struct step *step, int i);
 
-/* Copies the elements of a rank 1 operand into an array that the caller frees. */
+/* Copies the elements of a rank 1 operand into an array. The caller frees it. */
 enum healcl_status reference_read_vector(const struct operand *operand, int64_t **values,
                                          struct healcl_error *error);
 
-/* Copies input i of a step, a permutation. Refuses the first entry that is outside of
- * [0, n) or equal to an earlier one. */
+/* Copies input i of a step, which must be a permutation. Refuses the first entry that is outside of
+ * [0, n) or equal to an earlier one. The caller frees *perm. */
 enum healcl_status reference_read_permutation(struct reference *reference, const struct step *step,
                                               int i, int64_t **perm, struct healcl_error *error);
 
-/* Zeroed memory for count items, which the caller frees; NULL when out of memory. */
+/* Returns zeroed memory for count items; NULL when out of memory. The caller frees it. */
 void *reference_allocate(uint64_t count, size_t size);
 
-/* ---- each executes the kinds of steps that steps.def names it for, out not being empty ---- */
+/* ---- functions that execute kinds of steps, see steps.def; out is never empty ---- */
 
 typedef enum healcl_status reference_function(struct reference *reference, const struct step *step,
                                               struct healcl_error *error);

@@ -29,8 +29,9 @@ enum healcl_status reference_axis_modsum(struct reference *reference, const stru
     return HEALCL_OK;
 }
 
-/* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[r,i,j,m]) mod q[j], in [0, q), with
- * m = perm[l], or l where perm is NULL; adds: whether out counts. All data have been checked. */
+/* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[r,i,j,m]) mod q[j], in [0, q), with m =
+ * perm[l], or m = l if perm is NULL. adds: whether the previous out is included. All data have been
+ * checked. */
 static enum healcl_status accumulate(struct reference *reference, const struct operand *out,
                                      const struct operand *a, const struct operand *b,
                                      const int64_t *q, const int64_t *perm, bool adds,
@@ -62,7 +63,7 @@ static enum healcl_status accumulate(struct reference *reference, const struct o
     return HEALCL_OK;
 }
 
-/* The terms and weights of a base conversion's digit. */
+/* The terms and weights of one digit of a base conversion. */
 static enum healcl_status take_digit(struct operand *a, struct operand *b,
                                      struct reference *reference, const struct step *step,
                                      int64_t digit, struct healcl_error *error)

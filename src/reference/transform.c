@@ -6,7 +6,7 @@
 
 /*
  * Cooley-Tukey, natural order in, bit-reversed order out. psi[i] is the twiddle at the bit-reversal
- * of i. x in [0, q) before, between the stages and after.
+ * of i. x is in [0, q) before, between and after the stages.
  */
 static void forward(uint64_t *x, int64_t n, const struct twiddle *psi, uint64_t q)
 {
@@ -23,7 +23,7 @@ static void forward(uint64_t *x, int64_t n, const struct twiddle *psi, uint64_t 
     }
 }
 
-/* Gentleman-Sande, bit-reversed order in, natural order out, not yet multiplied by n_inv. */
+/* Gentleman-Sande, bit-reversed order in, natural order out, without the factor n_inv. */
 static void inverse(uint64_t *x, int64_t n, const struct twiddle *ipsi, uint64_t q)
 {
     for (int64_t m = n / 2; m >= 1; m /= 2) {
@@ -39,7 +39,7 @@ static void inverse(uint64_t *x, int64_t n, const struct twiddle *ipsi, uint64_t
     }
 }
 
-/* Operands of a transform beside a, copied and checked. */
+/* Operands of a transform other than a, copied and checked. */
 struct tables {
     int64_t n;
     int64_t *q;               /* [k], each at least 1 */
@@ -47,8 +47,8 @@ struct tables {
     int64_t *n_inv;           /* [k], or NULL: forward */
     int64_t *factors;         /* [k], or NULL */
     struct operand psi;       /* psi or ipsi, [k,n] */
-    struct twiddle *twiddles; /* [n], of one modulus */
-    uint64_t *x;              /* [n], the polynomial in work */
+    struct twiddle *twiddles; /* [n], for the current modulus */
+    uint64_t *x;              /* [n], the current polynomial */
 };
 
 static enum healcl_status tables_init(struct tables *tables, struct reference *reference,
@@ -87,8 +87,8 @@ static void tables_choose(struct tables *tables, int64_t j)
     }
 }
 
-/* Transforms the polynomial whose coefficients start at `from` in a into that at `to` in out,
- * modulo q[j]. All of it is read before any of it is written. */
+/* Transforms the polynomial at position `from` in a to position `to` in out, modulo q[j]. Reads all
+ * of it before writing any of it. */
 static void transform_one(const struct tables *tables, int64_t j, const struct operand *a,
                           int64_t from, const struct operand *out, int64_t to)
 {
