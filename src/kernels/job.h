@@ -1,28 +1,28 @@
-/* Kernel launches in the making. */
+/* Kernel launches in preparation. */
 #ifndef HEALCL_KERNELS_JOB_H
 #define HEALCL_KERNELS_JOB_H
 
 #include "kernels/launcher.h"
 #include "kernels/space.h"
 
-/* One kernel launch in the making. Values are kept inside, so that arguments may be temporaries.
- * A job is not copied: its launch points into it. */
+/* One kernel launch in preparation. The job copies values of arguments, so these may be
+ * temporaries. A job must not be copied: its launch points into it. */
 struct job {
     struct launcher *launcher;
     struct launch launch;
     struct space space;
-    uint64_t granule; /* work-items begin at multiples of so many elements; 0: anywhere */
-    uint64_t rounds;  /* of loops, for each element (of each work-item for job_launch_groups), that
-                         may be more than a few; 0 where they are not */
-    uint32_t width;   /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
-    uint32_t vectors; /* bit k: operand k then is one of vectors */
-    bool single;      /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
-    bool writes_output; /* the step's, or what becomes that */
+    uint64_t granule;   /* work-items begin at multiples of this number of elements; 0: anywhere */
+    uint64_t rounds;    /* loop iterations for each element, or for each work-item with
+                           job_launch_groups; 0 if they are few */
+    uint32_t width;     /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
+    uint32_t vectors;   /* bit k: operand k is accessed as vectors */
+    bool single;        /* one work-item takes all elements if it can: SINGLE in cl/base/base.h */
+    bool writes_output; /* it writes the step's output, or a tensor that becomes it */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
-/* The launch's tag, and so its time's, are the origins of the step. It is single where the tuning
- * asks for that in the step's family. */
+/* The tag of the launch, and of its measured time, is the origins of the step. The launch is single
+ * if the tuning asks for that in the step's family. */
 void job_init(struct job *job, struct launcher *launcher, const struct step *step,
               const char *program, const char *kernel);
 
@@ -31,16 +31,16 @@ void job_define(struct job *job, const char *name, const char *value);
 void job_define_number(struct job *job, const char *name, uint32_t value);
 void job_define_type(struct job *job, const char *name, enum dtype dtype);
 
-/* Adds what the device's tuning says of vectors: "-D MULTIPLY=1". */
+/* Adds what the device's tuning says about vectors: "-D MULTIPLY=1". */
 void job_define_vectors(struct job *job);
 
-/* The kernel, of cl/core, can take up to so many elements together, a power of two, where these
- * lie side by side in out, in the first inputs lie so too or are the same, and in other operands
- * are the same. */
+/* Lets the kernel of cl/core process up to `width` elements at once, a power of two. They must be
+ * contiguous in the output, contiguous or equal in the first `inputs` inputs, and equal in all
+ * other operands. */
 void job_allow_vectors(struct job *job, const struct step *step, uint32_t width, int inputs);
 
-/* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
- * at the same time. */
+/* Kernel arguments, in order. A kernel only reads a buffer unless it is added as output or written:
+ * other kernels may read it at the same time. */
 void job_add_space(struct job *job);
 enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
                                  struct healcl_error *error);
@@ -54,21 +54,21 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values);
     job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
                   (int64_t[]){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
-/* A structure, which must stay until the launch. */
+/* Adds a structure, which must stay valid until the launch. */
 void job_add_value(struct job *job, const void *value, size_t size);
 
-/* Whether a job without a granule has its kernel compiled for the axes of such a space. */
+/* Whether a job without a granule compiles its kernel for the axes of this space. */
 bool axes_are_compiled(const struct space *space, const struct healcl_device *device);
 
-/* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the device cannot go round
- * loops as often as that takes; also of job_launch_groups. */
+/* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the loops need more
+ * iterations than the device can do. job_launch_groups has the same error. */
 enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
-/* As job_launch, in work-groups of local_size work-items: of one, for those with large private
- * arrays. PoCL keeps the arrays of a whole group on a thread's stack. */
+/* As job_launch, in work-groups of local_size work-items. That is 1 for kernels with large private
+ * arrays: PoCL keeps the arrays of a whole group on a thread's stack. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error);
 
-/* Launches that many work-groups of local_size work-items. */
+/* Launches `groups` work-groups of local_size work-items each. */
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
                                      struct healcl_error *error);
 

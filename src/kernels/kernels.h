@@ -1,4 +1,4 @@
-/* Functions that the families' files share. */
+/* Functions shared by the files of kernel families. */
 #ifndef HEALCL_KERNELS_KERNELS_H
 #define HEALCL_KERNELS_KERNELS_H
 
@@ -6,14 +6,14 @@
 #include "kernels/job.h"
 #include "kernels/variant.h"
 
-/* Whether an output of so many elements is too large for caches to keep it. */
+/* Whether an output of `elements` elements is too large to stay in caches. */
 static inline bool passes_caches(const struct healcl_device *device, uint64_t elements,
                                  enum dtype dtype)
 {
     return elements >= device->tuning.past_caches_bytes / dtype_size(dtype);
 }
 
-/* Whether input i of a step is a scalar of the plan's, or absent, which counts as 0. */
+/* Whether input i of a step is a scalar of the plan, or absent, which counts as 0. */
 static inline bool is_scalar(const struct step *step, int i)
 {
     return !step->in[i] || step->in[i]->storage->scalars;
@@ -24,10 +24,10 @@ static inline int64_t scalar_value(const struct step *step, int i)
     return step->in[i] ? step->in[i]->storage->scalars[step->in[i]->layout.offset] : 0;
 }
 
-/* Why the device has no elementwise kernels and sums on vectors of eight; NULL: it has. */
+/* Why the device cannot run elementwise kernels and sums on vectors of eight. NULL: it can. */
 const char *double_vectors_obstacle(const struct healcl_device *device);
 
-/* Tunables of kernels over elements, and of those whose outputs may go past the caches. */
+/* Tunables of kernels over elements, and of kernels whose outputs may bypass the caches. */
 enum {
     OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item,
     OVER_ANY_VIEW = OVER_ELEMENTS | 1 << TUNABLE_compiled_axes,
@@ -36,22 +36,23 @@ enum {
     PAST_CACHES = OVER_ELEMENTS | 1 << TUNABLE_past_caches_bytes
 };
 
-/* The most elements that kernels take as a vector: of elementwise ones, whose code is as long as
- * that, and of copies. */
+/* The largest vectors, in elements, of elementwise kernels and of copies. Elementwise code grows
+ * with the size of its vectors. */
 enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
 
-/* A family whose shape the tuning gives by the name of preference. */
+/* A family whose style the tuning sets under the name of preference. */
 #define FAMILY_OF(name, preference, list)                                  \
     {                                                                      \
 #name, FAMILY_##preference, list, sizeof list / sizeof *list, NULL \
     }
 
-/* The output's elements, with operands out and those of the first inputs that are tensors. Axes are
- * not simplified. */
+/* The output's elements as a space. Its operands are the output and those of the first `inputs`
+ * inputs that are tensors. Axes are not simplified. */
 struct space step_space(const struct step *step, int inputs);
 
-/* A job of a plan's kernel over its space, made for the type of the output. Its first arguments are
- * the space, out and the first inputs of a step, the plan's or one like it. */
+/* Begins a job of a plan's kernel over the plan's space, compiled for the output's dtype. Its first
+ * arguments are the space, the output and the first `inputs` inputs of a step. That is the plan's
+ * step, or a similar one. */
 enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
                              const struct variant_plan *plan, int inputs,
                              struct healcl_error *error);
