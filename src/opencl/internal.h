@@ -1,4 +1,4 @@
-/* Declarations that the files of this folder share. */
+/* Declarations shared by the files of this folder. */
 #ifndef HEALCL_OPENCL_INTERNAL_H
 #define HEALCL_OPENCL_INTERNAL_H
 
@@ -11,25 +11,26 @@
 /* ---------------------------------------------------------------- device.c */
 
 /*
- * Makes context and queues of a device whose cl, info, tuning and brought are set, and reads what
- * the environment says of its memory. Ended by device_clear and device_release, also where this
- * fails.
+ * Creates the context and the queues of a device, and reads the environment's settings for its
+ * memory. Its cl, info, tuning and brought must be set. Callers end it with device_clear and
+ * device_release, also after an error.
  */
 enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error);
 
-/* As device_create, on the context of another handle, whose settings the device has. */
+/* As device_create, on the context of another handle. The device must already have the settings of
+ * that handle. */
 enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
                                         struct healcl_error *error);
 
-/* Waits for the queues and gives back the memory that they use. The handle has a turn. */
+/* Waits for the queues and frees the memory that they use. The handle must have its turn. */
 void device_clear(struct healcl_device *device);
 
-/* Gives back queues and context, which nothing uses any more. The turn ends. The last handle on the
- * context takes along what was shared, and the package. */
+/* Releases the queues and the context, which must be idle. Ends the handle's turn. The last handle
+ * on the context also frees what handles shared, and the package. */
 void device_release(struct healcl_device *device);
 
-/* Waits for the compute queue. What comes later does not wait for what came before, which may have
- * failed. Returns the code of clFinish. */
+/* Waits for the compute queue. Later commands do not wait for earlier ones, which may have failed.
+ * Returns the code of clFinish. */
 HEALCL_MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- buffer.c */
@@ -37,12 +38,12 @@ HEALCL_MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
 /* Whether a call failed for lack of memory on the device. */
 bool is_out_of_memory(cl_int code);
 
-/* To be called with the code of a call that takes memory, or waits for commands. Where it has
- * failed, waits for the compute queue; for lack of memory on the device, what the pool holds is
- * freed before, so that the driver has it back, and it is worth another try: returns true. */
+/* Must be called with the code of a call that allocates memory or waits for commands. If the call
+ * failed, waits for the compute queue. If the device was out of memory, first frees the pool's
+ * memory, for the driver to reuse. Then returns true: the caller should try again. */
 bool device_recovers(struct healcl_device *device, cl_int code);
 
-/* The head of a loop around such a call, which sets code. */
+/* The head of a loop around such a call. The loop's body sets code. */
 #define DEVICE_ATTEMPTS(device, code) \
     for (int attempt = 0; attempt == 0 || (device_recovers(device, code) && attempt < 2); attempt++)
 
@@ -53,63 +54,63 @@ struct awaited_events {
     cl_uint count;
 };
 
-/* A command uses this: the memory among its arguments. */
+/* What a command uses: the memory among its arguments. */
 struct command_use {
-    uint32_t argument_count; /* 0: everything there is */
+    uint32_t argument_count; /* 0: all memory */
     const struct launch_argument *arguments;
-    const void *kernel; /* tells it apart; or NULL */
+    const void *kernel; /* identifies it; or NULL */
     size_t groups;
 };
 
-/* To be called before a command is put on the compute queue: finds the events that it waits for,
- * those of recent commands that write what it uses, or use what it writes. In a queue that is in
- * order there are none. */
+/* Must be called before a command is put on the compute queue. Finds the events that it must wait
+ * for. These belong to recent commands that write what it uses, or use what it writes. An in-order
+ * queue needs none. */
 void overlap_begin(struct healcl_device *device, const struct command_use *use,
                    struct awaited_events *awaited);
 
-/* The command of overlap_begin was enqueued. Takes over its event, which is not NULL where
- * device->overlaps. */
+/* Must be called after the command of overlap_begin was enqueued. Takes over its event, which must
+ * not be NULL if device->overlaps is set. */
 void overlap_end(struct healcl_device *device, cl_event event);
 
-/* All commands have ended. */
+/* Forgets all commands: they have ended. */
 void overlap_forget(struct healcl_device *device);
 
-/* The list of events as clEnqueue... wants it. */
+/* The list of events as arguments for clEnqueue... functions. */
 #define AWAITED(awaited) (awaited).count, ((awaited).count > 0 ? (awaited).events : NULL)
 
-/* A command whose times are wanted. */
+/* A command to be timed. */
 struct command {
     cl_event event;  /* NULL once nanoseconds are known */
     const void *tag; /* of a launch, or NULL */
     uint64_t nanoseconds;
-    uint64_t queued, start, end; /* by the device's clock; 0 where the host's counts */
-    uint64_t enqueued;           /* by the host's clock; only where that counts */
+    uint64_t queued, start, end; /* by the device's clock; 0 if the host's clock is used */
+    uint64_t enqueued;           /* by the host's clock; only if that is used */
     size_t span;                 /* in the trace */
-    bool is_first;               /* launch of its kernel: the driver may compile that only then */
-    size_t first_span;           /* of what it does then; where the device's clock counts */
-    bool follows_host_work;      /* what lies before it is no gap */
+    bool is_first;     /* first launch of its kernel: the driver may compile the kernel only then */
+    size_t first_span; /* of that compilation; if the device's clock is used */
+    bool follows_host_work; /* the time before it is not counted as a gap */
 };
 
-/* Makes room for one command more. */
+/* Makes room for one more command. */
 enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error);
 
-/* To be called before a command is enqueued: where the host's clock counts, nothing that was
- * enqueued before is to be part of its time. */
+/* Must be called before a command is enqueued. If the host's clock is used, waits for earlier
+ * commands: their time must not count as this command's. */
 void command_begin(struct healcl_device *device, struct command *command);
 
 /* ---------------------------------------------------------------- commands.c */
 
-/* Hands the event of a command, which was put on the compute queue after overlap_begin and, while
- * profiling, command_begin, to those who want it. There is room in the log. */
+/* Hands the event of a command to all that use it. The command was put on the compute queue after
+ * overlap_begin and, while profiling, after command_begin. The log must have room. */
 enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,
                                     struct healcl_error *error);
 
 /* ---------------------------------------------------------------- device.c */
 
-/* The compute queue has nothing left to do: pooled buffers are idle from now on. */
+/* Notes that the compute queue is empty: pooled buffers become idle. */
 void device_note_idle(struct healcl_device *device);
 
-/* Puts a new queue in the place of one that has nothing left to do. */
+/* Replaces an idle queue by a new one. */
 enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
                                       cl_command_queue_properties properties,
                                       struct healcl_error *error);
@@ -118,70 +119,71 @@ enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_q
 struct device_context {
     pthread_mutex_t
         turn; /* recursive: opening and closing a handle takes one, and so may callers */
-    struct healcl_device *latest; /* whose turn was the last, and may have left commands; or NULL */
-    pthread_mutex_t lock; /* of what follows; held while a program is built: it is built once */
+    struct healcl_device *latest; /* had the last turn, and may have left commands; or NULL */
+    pthread_mutex_t lock; /* of the next fields; held during builds: each program is built once */
     uint32_t handles;
-    struct shared_program *programs; /* the last one used first */
+    struct shared_program *programs; /* most recently used first */
 };
 
-/* NULL without memory. */
+/* NULL if memory is short. */
 struct device_context *context_make(void);
 
-/* One handle more. */
+/* Registers another handle on the context. */
 void context_enter(struct healcl_device *device, struct device_context *shared);
 
 /* ---------------------------------------------------------------- buffer.c */
 
-/* Bytes that are allocated for so many: few distinct sizes, so that buffers fit again. */
+/* The bytes that are allocated for a buffer of `bytes` bytes. Few distinct sizes occur, to let
+ * later buffers reuse the memory. */
 uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);
 
-/* A new buffer with a copy of data, device_round_bytes(bytes) of them. Otherwise as
+/* Creates a buffer with a copy of data, which has device_round_bytes(bytes) bytes. Otherwise as
  * device_buffer_acquire. */
 enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
                                     struct buffer *buffer, struct healcl_error *error);
 
-/* Finds out whether the host can map memory: info.lacks_maps. */
+/* Tests whether the host can map the device's memory, and sets info.lacks_maps. */
 enum healcl_status device_try_map(struct healcl_device *device, struct healcl_error *error);
 
-/* Frees the staging memory; the queues have nothing left to do. */
+/* Frees the staging memory. The queues must be idle. */
 void staging_release(struct healcl_device *device);
 
-/* Makes room for what is remembered. Freed with free(). */
+/* Allocates the records of recent commands, freed with free(). */
 enum healcl_status overlap_init(struct healcl_device *device, struct healcl_error *error);
 
-/* Forgets what has no times yet. */
+/* Drops commands that have no times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log);
 
-/* Reads the device's clock beside the host's. *advance: whether it does; rusticl's do not. The
- * compute queue takes times. */
+/* Reads the device's clock and the host's at the same moment. *advance: whether the device's clock
+ * advances; that of rusticl does not. The compute queue must record times. */
 enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
                                       bool *advance, struct healcl_error *error);
 
-/* Transfers use this around an enqueued command, for traces. */
+/* Wraps the enqueueing of a transfer, for traces. */
 struct traced_command {
     struct command command;
     struct command_log *log;
-    cl_event *event; /* for clEnqueue...; NULL where there is no trace */
+    cl_event *event; /* for clEnqueue...; NULL without a trace */
 };
 
-/* track also says which queue it is. */
+/* track also selects the queue. */
 enum healcl_status traced_command_init(struct traced_command *traced, struct healcl_device *device,
                                        enum trace_track track, const char *name, uint64_t bytes,
                                        struct healcl_error *error);
 
-/* It was enqueued. */
+/* Must be called after the command was enqueued. */
 enum healcl_status traced_command_log(struct traced_command *traced, struct healcl_device *device,
                                       struct healcl_error *error);
 
 /* ---------------------------------------------------------------- opening.c */
 
-/* Notes what the self-test has found, and shapes kernels for it. */
+/* Notes results of the self-test, and adapts kernels to them. */
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
                                         bool launches_overlap, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- self_test.c */
 
-/* "device 0:1 NAME fails its self-test: " and the rest. */
+/* Fails with "device 0:1 NAME fails its self-test: " and the formatted text. */
 #define FAIL_TEST(error, info, format, ...)                                    \
     FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
          (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
@@ -192,29 +194,29 @@ struct kernel {
     struct kernel *next;
     struct program *program;
     cl_kernel id;
-    bool is_checked; /* by kernel_check_arguments */
+    bool is_checked; /* kernel_check_arguments has checked it */
     struct shared_kernel *shared;
 };
 
 struct program {
     struct program *next;
     struct shared_program *shared; /* NULL: it could not be built */
-    uint64_t hash;                 /* of the four fields that follow */
+    uint64_t hash;                 /* of the next four fields */
     char *name, *options;
     size_t local_size;
-    uint64_t arguments; /* kernel_arguments_hash of the launches that it is for */
-    char *all_options;  /* as the compiler gets them */
+    uint64_t arguments; /* kernel_arguments_hash of the launches that use it */
+    char *all_options;  /* as passed to the compiler */
     cl_program id;
     struct kernel *kernels;
-    char key[HASH_SIZE];               /* of its options and texts */
-    char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not kept */
-    bool may_be_cached;                /* nothing is wrong with what its kernels take */
-    bool loaded;                       /* from its binary */
+    char key[HASH_SIZE];               /* hash of its options and texts */
+    char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not cached */
+    bool may_be_cached;                /* its kernels accept the arguments of their launches */
+    bool loaded;                       /* from a binary */
     const char *prefix;                /* of its kernels' names in the package's image; or NULL */
-    enum healcl_status status;         /* of its build, which took so long */
+    enum healcl_status status;         /* of its build, with the time that it took */
     uint64_t nanoseconds;
-    char *failure;    /* why it cannot be built; NULL: it is */
-    const char *text; /* of a program of a manifest, which has it; NULL: it is known by name */
+    char *failure;    /* why it cannot be built; NULL: it can */
+    const char *text; /* source of a manifest's program, which owns it; NULL: found by name */
 };
 
 struct program_source {
@@ -222,91 +224,90 @@ struct program_source {
     const char *name, *text;
 };
 
-/* Tell the programs, and the kernels, of launches apart. */
+/* Hashes that identify the programs, and the kernels, of launches. */
 uint64_t launch_program_hash(const struct launch *launch);
 uint64_t launch_kernel_hash(const struct launch *launch);
 
-/* Another object of a kernel, released with clReleaseKernel. */
+/* Creates another object of a kernel. The caller releases it with clReleaseKernel. */
 cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
                         const char *name, cl_int *code);
 
-/* The kernel of a launch, built if need be; owned by the device. */
+/* The kernel of a launch, built if necessary. The device owns it. */
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- arguments.c */
 
-/* Tells kernels of manifests apart by their names and by which arguments are memory of what, so
- * that a binary counts for those that were checked when its source was built; 0 for other kernels.
- */
+/* A hash that identifies a manifest's kernel by its name and by what memory each argument refers
+ * to. A cached binary is then valid only for arguments that were checked when its source was built.
+ * 0 for other kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch);
 
-/* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object
- * that was built from its source; where nobody tells, notes device->programs->arguments_unknown.
- * Errors: HEALCL_REFUSED, with manifest, kernel and argument, and
- * device->programs->manifest_is_wrong. */
+/* Whether a manifest's kernel accepts the arguments of a launch. Asks the driver once for each
+ * kernel object built from source. If the driver does not answer, sets
+ * device->programs->arguments_unknown. Errors: HEALCL_REFUSED with manifest, kernel and argument.
+ * It also sets device->programs->manifest_is_wrong. */
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
                                           const struct launch *launch, struct healcl_error *error);
 
-/* The error where the driver does not take argument i for its size or kind. Returns HEALCL_REFUSED.
- */
+/* Sets the error for argument i, whose size or kind the driver rejects. Returns HEALCL_REFUSED. */
 enum healcl_status kernel_argument_refused(struct healcl_device *device,
                                            const struct launch *launch, uint32_t i, cl_int code,
                                            struct healcl_error *error);
 
 /* ---------------------------------------------------------------- program.c, again */
 
-/* Waits for the queues, releases the programs that are built, and removes what is cached of them,
- * which is not to be trusted. Returns whether one of them was a binary that had been cached. */
+/* Waits for the queues, releases all built programs, and removes their cached binaries, which may
+ * be wrong. Returns whether any program was loaded from a cached binary. */
 bool device_programs_discard(struct healcl_device *device);
 
-/* Keeps the binaries of programs that were built, where the device does that. Releases what is in
- * device->programs. */
+/* Caches the binaries of built programs, if the device does that. Releases device->programs. */
 void device_programs_release(struct healcl_device *device);
 
-/* Behind the lock of struct device_context, but for launched. */
+/* Protected by the lock of struct device_context, except for launched. */
 struct shared_kernel {
     struct shared_kernel *next;
-    atomic_bool launched; /* on some handle: the driver has compiled it */
+    atomic_bool launched; /* on any handle: the driver has compiled it */
     char name[];
 };
 
 struct shared_program {
     struct shared_program *next;
-    uint32_t users;      /* programs of handles */
-    bool discarded;      /* nobody finds it any more */
-    char key[HASH_SIZE]; /* this and what follows as in struct program */
+    uint32_t users;      /* programs of handles that use it */
+    bool discarded;      /* it can no longer be found */
+    char key[HASH_SIZE]; /* this and the next fields as in struct program */
     cl_program id;
     bool loaded;
     const char *prefix;
     struct shared_kernel *kernels;
 };
 
-/* Frees the programs that no handle uses any more. */
+/* Frees programs that no handle uses any more. */
 void shared_programs_free(const struct opencl *cl, struct device_context *context);
 
 /* ---------------------------------------------------------------- builders.c */
 
-/* Child processes that build programs and leave their binaries in the cache. Each takes one that no
- * other one has taken, and this process does so, too. */
+/* Child processes that build programs and leave their binaries in the cache. Each process
+ * repeatedly takes a program that no other process has taken. This process takes part. */
 struct builders {
-    size_t count; /* of processes */
+    size_t count; /* number of processes */
     int processes[BUILDS_AT_ONCE_MAX];
-    _Atomic uint32_t *states; /* of programs, shared by all */
-    uint64_t deadline;        /* this process waits no longer: monotonic_nanoseconds */
+    _Atomic uint32_t *states; /* of programs, in memory shared by all processes */
+    uint64_t deadline;        /* when this process stops waiting: monotonic_nanoseconds */
 };
 
-/* Starts so many processes, or as many as it can, which build so many programs, in this order. */
+/* Starts up to `processes` processes, which build `count` programs in this order. */
 void builders_start(struct builders *builders, const struct healcl_device *device,
                     struct program *const *programs, size_t count, size_t processes);
 
-/* Returns whether no other process has taken a program: then this one has. */
+/* Takes a program. Returns false if another process has already taken it. */
 bool builders_take(_Atomic uint32_t *states, size_t program);
 
-/* Waits until another one's program is cached, or never will be: it is to be built here. */
+/* Waits until the process that took a program has cached it, or no longer can. In the latter case
+ * the caller must build the program. */
 void builders_await(const struct builders *builders, size_t program);
 
-/* Ends them. */
+/* Ends the processes. */
 void builders_stop(const struct builders *builders);
 
 /* ---------------------------------------------------------------- binary.c */
@@ -314,16 +315,17 @@ void builders_stop(const struct builders *builders);
 /* Loads a program's binary from the cache. Returns program->loaded. */
 bool binary_load(struct healcl_device *device, struct program *program, const char *options);
 
-/* The binary of a built program, freed with free(). Best called when its kernels
- * have run: some drivers compile them only then. Errors: HEALCL_DEVICE. */
+/* The binary of a built program, freed with free(). Best called after its kernels have run: some
+ * drivers compile them only then. Errors: HEALCL_DEVICE. */
 enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error);
 
-/* Whether getting a program's binary takes little of the time of its build. Some drivers compile
- * all kernels once more for it. */
+/* Whether getting a program's binary is fast compared with building the program. Some drivers
+ * compile all kernels again for it. */
 bool binaries_are_cheap(const struct healcl_device *device);
 
-/* Gets a program from the device's package. Errors: HEALCL_DEVICE where it is not there. */
+/* Loads a program from the device's package. Errors: HEALCL_DEVICE if the package does not have
+ * it. */
 enum healcl_status binary_load_packaged(struct healcl_device *device, struct program *program,
                                         struct healcl_error *error);
 

@@ -1,6 +1,6 @@
 /*
- * The one seam to OpenCL: every call goes through a table of functions, so that tests can inject
- * faults and tools can trace without touching callers.
+ * The only interface to OpenCL. Every call uses a table of functions: tests can inject faults and
+ * tools can trace calls without changes to callers.
  */
 #ifndef HEALCL_OPENCL_OPENCL_H
 #define HEALCL_OPENCL_OPENCL_H
@@ -64,31 +64,31 @@ struct opencl {
 extern struct opencl opencl_loader;
 
 /*
- * Fills opencl_loader, once in a process. The functions are those that the process has already: an
- * application is linked with OpenCL, or a library in front of it is preloaded. Else they are those
- * of the library that the environment's HEALCL_OPENCL_LIBRARY names, else of libOpenCL.so.1. It is
- * never unloaded: drivers leave threads and exit handlers behind. Errors: HEALCL_DEVICE where there
- * is none, or it lacks a function; then the next call tries again.
+ * Fills opencl_loader, once in a process. It uses the functions that the process already has, if an
+ * application is linked with OpenCL or a library that wraps it is preloaded. Otherwise it loads the
+ * library named by HEALCL_OPENCL_LIBRARY in the environment, or libOpenCL.so.1. The library is
+ * never unloaded: drivers leave threads and exit handlers behind. Errors: HEALCL_DEVICE if the
+ * library is missing or lacks a function. Then the next call tries again.
  */
 enum healcl_status opencl_load(struct healcl_error *error);
 
-/* Between these two only one thread of the process finds, opens or closes devices: the first calls
- * into a loader and its drivers (ocl-icd with PoCL 3.1) initialise them, and crash where two
- * threads make them at once. A thread may be inside several times. */
+/* Between these two calls only one thread of the process may list, open or close devices. The first
+ * calls into a loader and its drivers initialise them. They crash if two threads do so at once
+ * (ocl-icd with PoCL 3.1). A thread may nest these calls. */
 void opening_begin(void);
 void opening_end(void);
 
-/* Something that drivers want of the system and is not there: "; /proc is not mounted", or "". */
+/* What drivers need and the system lacks: "; /proc is not mounted", or "". */
 const char *opencl_missing(void);
 
 /* "CL_OUT_OF_RESOURCES", or "unknown OpenCL error". */
 const char *opencl_error_name(cl_int code);
 
-/* Makes an error of a failed call: "clEnqueueMapBuffer failed: CL_OUT_OF_RESOURCES (-5)". */
+/* Sets the error of a failed call: "clEnqueueMapBuffer failed: CL_OUT_OF_RESOURCES (-5)". */
 enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const char *function,
                                 const char *file, int line);
 
-/* Fails with HEALCL_DEVICE where a cl_int is not CL_SUCCESS. */
+/* Fails with HEALCL_DEVICE if a cl_int is not CL_SUCCESS. */
 #define TRY_CL(error, function, code)                                             \
     do {                                                                          \
         cl_int try_code_ = (code);                                                \

@@ -1,51 +1,50 @@
 /*
- * Devices that are listed, opened and closed (healcl_device_close), with all that goes with them:
- * tunings and findings that were cached, programs, packages.
+ * Listing, opening and closing of devices (healcl_device_close). Opening also loads cached tunings
+ * and self-test results, programs, and packages.
  */
 #ifndef HEALCL_OPENCL_OPENING_H
 #define HEALCL_OPENCL_OPENING_H
 
 #include "opencl/programs.h"
 
-/* The devices alone. No devices at all is not an error: *count is 0. A platform that cannot list
- * its devices is one only where no other can: platform 0 NAME: clGetDeviceIDs failed: ... The list
- * is freed with free(). */
+/* Lists the devices only. An empty list is not an error: *count is 0. A platform that cannot list
+ * its devices is an error only if every other platform also fails: "platform 0 NAME: clGetDeviceIDs
+ * failed: ...". The list is freed with free(). */
 enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
                                struct healcl_error *error);
 
-/* cl outlives the device. Otherwise as healcl_device_open, but without the self-test. */
+/* As healcl_device_open, but without the self-test. cl must outlive the device. */
 enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                struct healcl_device **device, struct healcl_error *error);
-/* As device_open, with all that a caller may bring, but for the queue: device_take_queue. */
+/* As device_open, with all options except the queue: see device_take_queue. */
 enum healcl_status device_open_with(const struct opencl *cl,
                                     const struct healcl_device_options *options,
                                     struct healcl_device **device, struct healcl_error *error);
 
-/* Opens a handle on the same context as another one, with queues, kernels and a pool of its own,
- * for another thread; tuned as that one is now. It may live longer. They take turns:
- * device_turn_begin.
- */
+/* Opens a handle for another thread, on the same context as another handle. It has its own queues,
+ * kernels and pool, and the current tuning of that handle. It may outlive that handle. The two
+ * handles take turns: device_turn_begin. */
 enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
                                       struct healcl_error *error);
 
-/* As device_open; then runs the self-test unless it is cached that the device passed it, and keeps
- * what came out. Errors: those of both. */
+/* As device_open, then runs the self-test and caches its result. Skips the test if the cache says
+ * that the device has passed. Errors: those of both. */
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error);
 
-/* Memory that a run and the process that compiles ahead of it share. Kernels and programs are named
- * by a hash; 0 for none. */
+/* Memory shared by a run and the process that compiles ahead of it. Kernels and programs are
+ * identified by a hash; 0 for none. */
 struct compile_board {
-    _Atomic uint64_t run, ahead;                 /* the kernel that each of them compiles */
-    _Atomic uint64_t run_program, ahead_program; /* the program that each of them builds */
+    _Atomic uint64_t run, ahead;                 /* the kernel that each of them is compiling */
+    _Atomic uint64_t run_program, ahead_program; /* the program that each of them is building */
 };
 
-/* The program knows this when it opens a device, and callers of the library do not. */
+/* Options that the command line sets when it opens a device. Callers of the library cannot. */
 struct device_opening {
     struct trace *trace;          /* for spans of the self-test; or NULL */
     struct compile_board *board;  /* shared with the process that compiles ahead; or NULL */
-    const char *builder;          /* a command: device_build_listed; or NULL */
-    struct program_lister lister; /* device_build_ahead; list may be NULL */
+    const char *builder;          /* a command: see device_build_listed; or NULL */
+    struct program_lister lister; /* for device_build_ahead; list may be NULL */
 };
 
 /* As device_open_tested, with options; opening may be NULL. */

@@ -1,10 +1,10 @@
 /*
- * Packages: binaries that were compiled before, in one file (docs/PACKAGES.md). A zip of files as
- * the cache has them (cache.h), and of manifest.json, which says for which device they are. There
- * they are named by what was compiled alone: "binary_<key>" of a program's key.
+ * Packages: precompiled binaries in one file (docs/PACKAGES.md). A package is a zip of files in the
+ * cache's format (cache.h), and of manifest.json, which names the device. The files are named only
+ * by what was compiled: "binary_<key>" with the program's key.
  *
- * An FPGA's image is of several programs: it is the file "image", and the manifest's programs tell
- * what a program's kernels are called by there, "p001_" before their names.
+ * An FPGA's image, the file "image", holds several programs. The manifest gives each program a
+ * prefix for its kernels' names in the image: "p001_".
  */
 #ifndef HEALCL_OPENCL_PACKAGE_H
 #define HEALCL_OPENCL_PACKAGE_H
@@ -16,7 +16,7 @@
 #define PACKAGE_IMAGE "image"
 
 enum {
-    PACKAGE_ABI = 2, /* to be raised where the same manifest comes to mean something else */
+    PACKAGE_ABI = 2, /* increased when the meaning of an unchanged manifest changes */
     PACKAGE_MANIFEST_BYTES_MAX = 4 << 20
 };
 
@@ -33,36 +33,36 @@ struct package {
     size_t member_count;
 };
 
-/* Reads a package. *package is freed with package_free, NULL after an error. Errors: HEALCL_USAGE
- * where the file cannot be read, HEALCL_REFUSED where it is no package or is damaged. */
+/* Reads a package. *package is freed with package_free, and is NULL after an error. Errors:
+ * HEALCL_USAGE if the file cannot be read, HEALCL_REFUSED if it is not a package or is damaged. */
 enum healcl_status package_read(const char *path, struct package **package,
                                 struct healcl_error *error);
 
-/* As package_read, of bytes in memory, and without a path. */
+/* As package_read, from bytes in memory. The package then has no path. */
 enum healcl_status package_read_zip(const void *data, size_t bytes, struct package **package,
                                     struct healcl_error *error);
 
-/* Reads manifest.json, with a 0 behind it, into a package that has none. */
+/* Parses the text of manifest.json into a package without a manifest. A 0 must follow the text. */
 enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,
                                          struct healcl_error *error);
 
-/* Writes it. Errors: HEALCL_USAGE where the stream cannot be written. */
+/* Writes a package. Errors: HEALCL_USAGE if the stream cannot be written. */
 enum healcl_status package_write(const struct package *package, FILE *stream,
                                  struct healcl_error *error);
 
-/* May be NULL. */
+/* package may be NULL. */
 void package_free(struct package *package);
 
-/* A text of the manifest: "tuning", "choices". */
+/* A text of the manifest, such as "tuning" or "choices". */
 const char *package_text(const struct package *package, const char *name);
 
-/* A text of one of its objects by key, "programs" or "device"; or NULL. */
+/* The text at a key of one of the manifest's objects, "programs" or "device"; or NULL. */
 const char *package_entry(const struct package *package, const char *object, const char *key);
 
-/* NULL where there is none. */
+/* NULL if the package has no such file. */
 const struct package_member *package_member(const struct package *package, const char *name);
 
-/* Whether it is for a device. Errors: HEALCL_REFUSED. */
+/* Checks that the package is for this device. Errors: HEALCL_REFUSED. */
 enum healcl_status package_check(const struct package *package, const struct device_info *info,
                                  struct healcl_error *error);
 

@@ -1,4 +1,4 @@
-/* Programs and kernels of a device: built or loaded when they are first wanted, kept, launched. */
+/* Programs and kernels of a device. They are built or loaded on first use, kept, and launched. */
 #ifndef HEALCL_OPENCL_PROGRAMS_H
 #define HEALCL_OPENCL_PROGRAMS_H
 
@@ -7,27 +7,27 @@
 
 #include "opencl/device.h"
 
-/* Programs of a device, and what is known of them. */
+/* Programs of a device, with their statistics. */
 struct device_programs {
-    struct program *list;           /* built so far, the last one used first */
-    struct program_source *added;   /* beside cl/ */
-    struct package *package;        /* all programs come from there; or NULL. Shared too */
-    struct kernel_choices choices;  /* among kernels of manifests */
-    uint64_t compile_nanoseconds;   /* spent building programs and making kernels */
-    uint64_t first_launches;        /* of kernels, those of the self-test left out: a driver may
-                                       compile one only when it first runs */
+    struct program *list;          /* built so far, most recently used first */
+    struct program_source *added;  /* in addition to those of cl/ */
+    struct package *package;       /* the source of all programs, shared by handles; or NULL */
+    struct kernel_choices choices; /* among manifests' kernels */
+    uint64_t compile_nanoseconds;  /* spent building programs and creating kernels */
+    uint64_t first_launches; /* of kernels, except in the self-test: a driver may compile a kernel
+                                only when it first runs */
     uint64_t self_test_nanoseconds; /* when the device was opened; 0: it had passed before */
-    uint64_t built;                 /* programs, from their source */
-    uint64_t loaded;                /* from binaries that were cached */
-    char *cache_directory;          /* of program binaries, or NULL: cache.c */
+    uint64_t built;                 /* programs built from source */
+    uint64_t loaded;                /* programs loaded from cached binaries */
+    char *cache_directory;          /* for program binaries, or NULL: cache.c */
     bool keeps_binaries;            /* of programs that it builds: opening.c */
     const char *forced_unsupported; /* HEALCL_LACKS; or NULL */
-    char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
-    bool distrusted;                /* the device failed its self-test: no binary is cached */
-    bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
-    bool arguments_unknown;         /* ARGUMENTS_UNKNOWN: to be told once */
-    atomic_bool unsupported_met;    /* device_note_unsupported, since a program was last wanted */
-    bool keeps_failures;            /* what cannot be built is not tried again */
+    char *warnings;                 /* that compilers gave for manifests' sources; or NULL */
+    bool distrusted;             /* the device failed its self-test: it does not cache binaries */
+    bool manifest_is_wrong;      /* the last kernel does not accept its manifest's arguments */
+    bool arguments_unknown;      /* ARGUMENTS_UNKNOWN must be reported once */
+    atomic_bool unsupported_met; /* by device_note_unsupported, since the last program request */
+    bool keeps_failures;         /* it does not retry what could not be built */
     struct compiling_ahead {
         enum compile_ahead {
             COMPILE_NOT,
@@ -36,61 +36,62 @@ struct device_programs {
             COMPILE_ALL,
             COMPILE_LIST
         } what;
-        uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
+        uint64_t noted;              /* the hash of the last program seen with COMPILE_NOTE */
         struct compile_board *board; /* shared with the other process; or NULL */
     } ahead;                         /* device_compile_ahead */
     struct program_lister {
-        void (*list)(const void *plan, struct healcl_device *beside); /* NULL: there is none */
+        void (*list)(const void *plan, struct healcl_device *beside); /* NULL without a lister */
         const void *plan;
     } lister;             /* device_build_listed */
     struct builds *begun; /* by device_build_ahead; or NULL */
     const char *builder;  /* device_build_listed; or NULL */
-    const void **failed;  /* kernels of others that could not be built */
+    const void **failed;  /* other vendors' kernels that could not be built */
     size_t failed_count, failed_capacity;
-    struct launch_recorder *recorder;       /* takes what is launched; or NULL */
+    struct launch_recorder *recorder;       /* takes all launches; or NULL */
     const struct launch_observer *observer; /* or NULL */
-    struct trace *opening_trace; /* while it is opened, for spans of the host alone; or NULL */
+    struct trace *opening_trace; /* for spans of the host while the device is opened; or NULL */
 };
 
 enum { LAUNCH_OPTIONS_SIZE = 512 };
 
-/* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of
- * cl/ of the same name. Programs that are built already stay. name and text outlive the device.
- */
+/* Adds a program, e.g. a vendor's version of a family. It takes precedence over a program of cl/
+ * with the same name. Programs that are already built stay in use. name and text must outlive the
+ * device. */
 enum healcl_status device_add_program(struct healcl_device *device, const char *name,
                                       const char *text, struct healcl_error *error);
 
 /*
- * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
- * built with options and -D LOCAL_SIZE=<local_size>.
+ * One kernel launch. The program is cl/base/base.h, cl/base/arithmetic.h and cl/<program>.cl in
+ * this order. It is built with options and -D LOCAL_SIZE=<local_size>.
  */
 struct launch {
     const char *program, *kernel;
-    const char *source; /* the program's, which its name tells apart; NULL: it is known by name */
+    const char *source; /* the program's source, identified by its name; NULL: found by program */
     char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
     uint32_t argument_count;
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
-    struct manifest_kernel manifest; /* for traces: which one it is */
+    struct manifest_kernel manifest; /* its kernel, for traces */
     size_t local_size;
     size_t groups;       /* work-groups; 0 launches nothing */
-    const void *tag;     /* handed back with the launch's time; NULL: that is not */
-    const void *variant; /* that runs a step of that kind by it; NULL: it only prepares one */
+    const void *tag;     /* returned with the launch's time; NULL: the time is not returned */
+    const void *variant; /* that runs a step of that kind with it; NULL: it only prepares a step */
     int kind;
 };
 
-/* Is told of launches that variants make of a kind of step; again: of recorded ones. */
+/* Receives launches that variants make for a kind of step. again: the launch was recorded. */
 struct launch_observer {
     void *context;
     void (*launched)(void *context, int kind, const void *variant, const char *kernel, bool again);
 };
 
-/* Bytes of its arguments, as drivers may count them. */
+/* Bytes of a launch's arguments, as drivers may count them. */
 size_t launch_argument_bytes(const struct launch *launch);
 
-/* Programs that a device has built, for healcl compile. Texts but kernels are the device's. */
+/* Programs that a device has built, for healcl compile. The device owns all texts except
+ * kernels. */
 struct recorded_program {
     const char *name, *options, *key;
-    char *kernels;         /* those that were wanted, separated by blanks */
+    char *kernels;         /* names of the requested kernels, separated by blanks */
     unsigned char *binary; /* or NULL */
     size_t bytes;
 };
@@ -102,41 +103,41 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
                                  struct record *record, struct healcl_error *error);
 void record_release(struct record *record);
 
-/* Writes what a program is built from, but for its options. */
+/* Writes the source that a program is built from, without its options. */
 enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
                                        FILE *stream, struct healcl_error *error);
 
 /*
- * Capabilities that a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels
- * for the operations and families of that list, or all.
+ * Capabilities that a device lacks. HEALCL_LACKS, for tests, lists operations and families, or
+ * "all". The device is then treated as if it had no kernels for them.
  */
 
-/* Whether HEALCL_LACKS has a name, or all. */
+/* Whether HEALCL_LACKS contains a name, or "all". */
 bool device_is_forced_off(const struct healcl_device *device, const char *name);
 
-/* Notes that the error in hand is one of something that the device lacks: a program that its
- * package or its compiler has not, a kernel, or a capability. Returns status. */
+/* Notes that the current error is caused by something that the device lacks: a program of its
+ * package, a compiler, a kernel, or a capability. Returns status. */
 enum healcl_status device_note_unsupported(struct healcl_device *device, enum healcl_status status);
 
-/* Warnings about an opened device, whatever runs on it; NULL behind the last one. */
+/* Warnings about an opened device, independent of what it runs. NULL after the last one. */
 const char *device_warning(const struct healcl_device *device, size_t number);
 
-/* Kernels of others that could not be built, by what they are called by. */
+/* Other vendors' kernels that could not be built, identified by a pointer. */
 bool device_has_failed(const struct healcl_device *device, const void *kernel);
 enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
                                       struct healcl_error *error);
 
-/* Builds what a launch needs if it is not built yet. */
+/* Builds the kernel of a launch if it is not built yet. */
 enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
                                        struct healcl_error *error);
 
-/* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
- * device has no room: then as device_buffer_acquire. */
+/* Enqueues a launch on the compute queue, and builds its kernel first if necessary. Waits only if
+ * the device is out of memory: then as device_buffer_acquire. */
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error);
 
-/* A launch of a kernel object whose arguments are set. Where it was recorded the object is its own,
- * and memory alone is set again, where it is another. */
+/* A launch of a kernel object whose arguments are already set. A recorded launch owns its kernel
+ * object. It sets only memory arguments again, and only if they have changed. */
 struct recorded_launch {
     struct kernel *kernel;
     cl_kernel id;
@@ -145,61 +146,63 @@ struct recorded_launch {
     int kind;
     uint32_t argument_count;
     const struct launch_argument *arguments;
-    struct launch_argument *own; /* the same, recorded: buffers alone, size is their bytes */
+    struct launch_argument *own; /* the same if recorded: only buffers, size is their bytes */
 };
 
-/* Takes launches, at most so many. */
+/* Takes launches, at most `most`. */
 struct launch_recorder {
     struct recorded_launch *launches;
     size_t count, capacity, most;
 };
 
-/* As device_launch, for what a recorder has taken. Its buffers may have other memory than before.
- */
+/* As device_launch, for a launch taken by a recorder. Its buffers may have other memory than
+ * before. */
 enum healcl_status device_launch_again(struct healcl_device *device,
                                        const struct recorded_launch *launch,
                                        struct healcl_error *error);
 
 void recorder_release(struct healcl_device *device, struct launch_recorder *recorder);
 
-/* From now on launches only have their kernels compiled, by one work-group each, once. With
- * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the
- * first kernel of another program, and from then on all. With COMPILE_LIST nothing is compiled:
- * device_build_listed does that. */
+/* From now on launches only compile their kernels. Each kernel runs once, with one work-group.
+ * COMPILE_NOTE compiles nothing, and notes the program of the last launch. COMPILE_ANOTHER compiles
+ * only the first kernel of a different program, and all kernels after that. COMPILE_LIST compiles
+ * nothing: device_build_listed does. */
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
 
-/* Notes the program of a launch in device->programs->list, unless another handle has built it. It
- * is one of cl/, or was added. */
+/* Adds the program of a launch to device->programs->list, unless another handle has built it. The
+ * program must be one of cl/, or added. */
 void device_list_program(struct healcl_device *device, const struct launch *launch);
 
 /*
- * Builds what was listed, or loads it from the cache, builds_at_once of them by threads. Handles
- * beside this one find it. What cannot be built is left out: its launch meets the error.
+ * Builds the listed programs, or loads them from the cache, in builds_at_once threads. Other
+ * handles on the context then find them. Programs that cannot be built are left out: their launches
+ * report the error.
  *
- * Where the handle has the name of a command of this program, a builder, and keeps binaries, child
- * processes build those that are not cached, too: "healcl BUILDER SELECTOR", and each program's
- * name, options and size of work-groups.
+ * If the handle has a builder, the name of a command of this program, and caches binaries, child
+ * processes build programs that are not cached. Their command line is "healcl BUILDER SELECTOR",
+ * and each program's name, options and size of work-groups.
  *
- * A handle whose lister is set has all programs of a plan built so before it builds the first: the
- * lister has launches of the plan listed on a handle beside it.
+ * A handle with a lister builds all programs of a plan this way before it builds the first one. The
+ * lister makes the plan's launches on a second handle, which lists them.
  */
 void device_build_listed(struct healcl_device *device);
 
-/* Starts the child processes that build a plan's programs, before the self-test of a handle that
- * has a builder: the test takes as long as some programs. The handle builds the others, and takes
- * all, before its first program of the plan. Spans go to the trace, which may be NULL. */
+/* Starts the child processes that build a plan's programs, if the handle has a builder. Called
+ * before the self-test, which takes as long as some programs. The handle builds the other programs,
+ * and loads all, before its first program of the plan. Spans are added to the trace, which may be
+ * NULL. */
 void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
                         struct trace *trace);
 
-/* Stops these processes where device_build_ahead has started any: the plan's programs are others
- * now, or nobody wants them. */
+/* Stops the processes that device_build_ahead has started, if any. Used when the plan's programs
+ * have changed, or are no longer needed. */
 void device_build_abandon(struct healcl_device *device);
 
-/* In such a process: builds those of the programs that no other one has taken. Of each there are
- * three arguments. */
+/* In such a process: builds those programs that no other process has taken. `arguments` has three
+ * entries for each program. */
 void device_build_beside(struct healcl_device *device, char *const *arguments, size_t count);
 
-/* For a driver that does not answer clGetKernelArgInfo. */
+/* The warning for a driver that does not answer clGetKernelArgInfo. */
 #define ARGUMENTS_UNKNOWN                                                                  \
     "the driver does not report the arguments of kernels of manifests: only their number " \
     "and sizes were checked"

@@ -1,6 +1,6 @@
 /*
- * How kernels are shaped on a device, and which go before others: measured tunables, with defaults
- * by the kind of device, never by its vendor.
+ * How kernels are shaped on a device, and which kernels are preferred. These are measured tunables,
+ * with defaults for each kind of device, never for a vendor.
  */
 #ifndef HEALCL_OPENCL_TUNING_H
 #define HEALCL_OPENCL_TUNING_H
@@ -18,18 +18,18 @@ enum kernel_family {
     FAMILY_COUNT
 };
 
-/* Styles of kernels: how they use work-items, each for a kind of device. */
+/* Styles of kernels: how they use work-items. Each suits a kind of device. */
 enum kernel_style {
     STYLE_GENERAL, /* any work-items, any layout */
-    STYLE_VECTORS, /* fat work-items with explicit vectors: wide, strong compute units */
+    STYLE_VECTORS, /* large work-items with explicit vectors: wide, strong compute units */
     STYLE_LOCAL,   /* work-groups that share local memory: many thin work-items */
-    STYLE_SINGLE,  /* one work-item, sizes fixed when compiled: FPGAs */
+    STYLE_SINGLE,  /* one work-item, sizes fixed at compile time: FPGAs */
     STYLE_COUNT
 };
 
 enum { LAUNCHES_AT_ONCE_MAX = 16, BUILDS_AT_ONCE_MAX = 64 };
 
-/* Ways to multiply 64 bits in vectors, as cl/base/geometry.h has them for cl/base/divisor.cl. */
+/* Ways to multiply 64-bit vectors in cl/base/divisor.cl, with the numbers of cl/base/geometry.h. */
 enum multiply {
     MULTIPLY_BY_DOUBLES, /* quotients estimated in doubles */
     MULTIPLY_BY_HALVES,  /* halves of 32 bits */
@@ -37,7 +37,7 @@ enum multiply {
     MULTIPLY_COUNT
 };
 
-/* "doubles" ... */
+/* Names such as "doubles". */
 const char *multiply_name(enum multiply multiply);
 
 /* Numbers that shape kernels: tunables.def has their ranges. */
@@ -55,51 +55,51 @@ struct device_tuning {
 #include "opencl/tunables.def"
 #undef TUNABLE
         };
-        uint32_t values[TUNABLE_COUNT]; /* the same */
+        uint32_t values[TUNABLE_COUNT]; /* the same tunables */
     };
-    enum kernel_style styles[FAMILY_COUNT]; /* the first choice of each family */
-    uint32_t tuned_by;         /* bits of enum tuning_source: what has changed it; 0: the default */
-    const char *file;          /* of tunings/ that has changed it; or NULL */
-    bool cached_is_unreadable; /* something was cached that cannot be understood: CACHED_UNREADABLE
-                                */
+    enum kernel_style styles[FAMILY_COUNT]; /* the preferred style of each family */
+    uint32_t tuned_by; /* bits of enum tuning_source: what has changed the tuning; 0: default */
+    const char *file;  /* the file of tunings/ that has changed it; or NULL */
+    bool cached_is_unreadable; /* a cached tuning cannot be understood: CACHED_UNREADABLE */
 };
 
 enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2, TUNED_BY_PACKAGE = 4 };
 
-/* "healcl tune", "the environment", "healcl tune and the environment", "the package"; with a file
- * "tunings/NAME.json", "tunings/NAME.json and the environment"; NULL: it is the default. */
+/* What has changed a tuning: "healcl tune", "the environment", "healcl tune and the environment",
+ * "the package". With a file: "tunings/NAME.json", "tunings/NAME.json and the environment". NULL:
+ * the tuning is the default. */
 enum { TUNING_SOURCE_SIZE = 128 };
 const char *tuning_source_name(const struct device_tuning *tuning, char text[TUNING_SOURCE_SIZE]);
 
-/* "local_size" ... */
+/* Names such as "local_size". */
 const char *tunable_name(enum tunable tunable);
 
 /* Its meaning, for docs/PORTING.md. */
 const char *tunable_meaning(enum tunable tunable);
 
-/* Its value as tuning_format writes it: a number, or a name of enum multiply. */
+/* A tunable's value as tuning_format writes it: a number, or a name of enum multiply. */
 enum { TUNABLE_TEXT_SIZE = 16 };
 void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
                     char text[TUNABLE_TEXT_SIZE]);
 
-/* "transform" ..., "vectors" ... */
+/* Names such as "transform" and "vectors". */
 const char *kernel_family_name(enum kernel_family family);
 const char *kernel_style_name(enum kernel_style style);
 
 /* Whether a family has variants of a style. */
 bool kernel_family_has(enum kernel_family family, enum kernel_style style);
 
-/* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
- * it names none. */
+/* Whether HEALCL_AS is set and names a kind of device. Errors: HEALCL_USAGE if it is set to
+ * anything else. */
 enum healcl_status tuning_style_given(bool *given, struct healcl_error *error);
 
-/* The default of a device's kind, or of the one that HEALCL_AS names. */
+/* The default for the kind of the device, or for the kind that HEALCL_AS names. */
 struct device_tuning tuning_default(const struct device_info *info);
 
 /*
- * Changes tuning as text says: items joined by commas, of the kinds "local_size=64",
- * "transform=vectors", and "vectors" for every family that has that style. what: where the text is
- * from, for the message. Errors: HEALCL_USAGE.
+ * Changes tuning as specified by text. Its items are joined by commas. They are "local_size=64",
+ * "transform=vectors", or "vectors" for every family that has this style. what: the source of the
+ * text, for the message. Errors: HEALCL_USAGE.
  */
 enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,
                                 const struct device_info *info, struct healcl_error *error);
@@ -114,49 +114,50 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
 extern const char *const healcl_tuning_files[];
 
 /*
- * Changes tuning as the text of a file of that name says, if its patterns match the device.
- * *specificity: how many characters of them are not wildcards; 0 where they do not match.
- * Errors: HEALCL_REFUSED where it is no such file, or a value is none for the device, with the
- * file and the key; HEALCL_NO_MEMORY. Then tuning stays.
+ * Changes tuning as specified by the text of a file, if its patterns match the device. name is the
+ * file's name. *specificity: the number of characters in the patterns that are not wildcards; 0 if
+ * they do not match. Errors: HEALCL_REFUSED with the file and the key, if it is not such a file or
+ * a value is out of the device's range; HEALCL_NO_MEMORY. After an error tuning is unchanged.
  */
 enum healcl_status tuning_file_read(const char *name, const char *text,
                                     const struct device_info *info, struct device_tuning *tuning,
                                     uint32_t *specificity, struct healcl_error *error);
 
-/* Changes tuning by the most specific of the embedded files that match the device, if any. */
+/* Changes tuning by the most specific embedded file that matches the device, if any. */
 void tuning_of_files(const struct device_info *info, struct device_tuning *tuning);
 
 /* ---------------------------------------------------------------- kept */
 
 /*
- * A device is opened with this tuning: the default of its kind, changed by its file of tunings/ and
- * what `healcl tune` has kept for it, unless HEALCL_AS names another kind, by HEALCL_TUNING, and by
- * HEALCL_VARIANT.
- * Errors: HEALCL_USAGE where the environment cannot be understood; *tuning then is without it.
+ * The tuning that a device is opened with. It is the default of the device's kind, changed by its
+ * file of tunings/ and by the result of `healcl tune` in the cache. Both are ignored if
+ * HEALCL_AS names a kind. HEALCL_TUNING and then HEALCL_VARIANT change it further. Errors:
+ * HEALCL_USAGE if the environment cannot be understood. Then *tuning ignores the environment.
  */
 enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
                                     struct healcl_error *error);
 
-/* Whether any family has vectors, whose products multiply is about. */
+/* Whether any family uses vectors. Only vectors need the tunable multiply. */
 bool tuning_has_vectors(const struct device_tuning *tuning);
 
-/* To be told once where a device is opened beside such a file. */
+/* Must be reported once when a device with such a file is opened. */
 #define CACHED_UNREADABLE \
     "what healcl tune has kept for the device is not understood, and left aside: tune again"
 
-/* Changes tuning to what has been kept for this device with this driver. Returns whether anything
- * has; what cannot be read or understood is nothing, and the latter is noted. */
+/* Changes tuning to the tuning cached for this device and driver. Returns whether anything has
+ * changed. A tuning that cannot be read or understood is ignored. If it cannot be understood, this
+ * is noted in the tuning. */
 bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *info);
 
-/* Keeps a tuning. *path is the file, freed with free(), or NULL where nothing is to be cached:
- * HEALCL_CACHE_DIR is empty. Errors: HEALCL_USAGE where the file cannot be written. */
+/* Caches a tuning. *path is the file, freed with free(), or NULL if nothing is cached:
+ * HEALCL_CACHE_DIR is empty. Errors: HEALCL_USAGE if the file cannot be written. */
 enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct device_info *info,
                                 char **path, struct healcl_error *error);
 
 /*
- * Which of several kernels of others, or of their alternatives, goes before the rest: by a number
- * for those that there are to choose from, which is another one where one of these changes. What a
- * choice means is the caller's.
+ * Which of several vendors' kernels, or of their alternatives, is preferred. A choice is found by
+ * `of`, a hash of the candidates, which changes when a candidate changes. The caller defines what
+ * the value of a choice means.
  */
 enum { KERNEL_CHOICES_MAX = 64 };
 struct kernel_choices {
@@ -164,13 +165,13 @@ struct kernel_choices {
     struct {
         uint64_t of;
         uint32_t choice;
-    } items[KERNEL_CHOICES_MAX]; /* the one made last at the end */
+    } items[KERNEL_CHOICES_MAX]; /* the latest one is last */
 };
 
-/* The choice; 0 where there is none. */
+/* The choice for `of`; 0 if none was made. */
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of);
 
-/* A text has of each choice "<of, in hexadecimal>=<choice>", and a space or the end. */
+/* The text has "<of, in hexadecimal>=<choice>" for each choice, followed by a space or the end. */
 enum {
     KERNEL_CHOICE_SIZE = 16 + 1 + 10 + 1,
     KERNEL_CHOICES_SIZE = KERNEL_CHOICES_MAX * KERNEL_CHOICE_SIZE + 1
@@ -178,14 +179,14 @@ enum {
 
 void kernel_choices_format(const struct kernel_choices *choices, char text[KERNEL_CHOICES_SIZE]);
 
-/* False for what that has not written; then there are no choices. */
+/* Returns false if kernel_choices_format did not write the text. Then there are no choices. */
 bool kernel_choices_parse(struct kernel_choices *choices, const char *text);
 
-/* Makes a choice, in the place of an earlier one; the oldest goes where there are too many. */
+/* Makes a choice, and replaces an earlier one. If there are too many, drops the oldest one. */
 void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice);
 
-/* As for tunings. What cannot be read or understood is nothing; nor
- * is what was cached where HEALCL_AS names another kind of device. */
+/* As for tunings. Choices that cannot be read or understood are ignored. So are cached choices if
+ * HEALCL_AS names a kind of device. */
 void kernel_choices_read_cached(struct kernel_choices *choices, const struct device_info *info);
 enum healcl_status kernel_choices_cache(const struct kernel_choices *choices,
                                         const struct device_info *info, char **path,
