@@ -69,7 +69,7 @@ enum {
     BLOCK_BYTES = 16384,           /* of out, and as many of in: both fit a first cache */
     HEIGHT_BYTES = 4 * CACHE_LINE, /* of a block of in, at least, where it is that high */
     LONG_ROW = 64,                 /* elements: enough for the general kernel */
-    TILES_MIN = 4096               /* elements that are worth another program */
+    TILES_MIN = 4096               /* elements: fewer are not worth another program */
 };
 
 static void swap_axes(struct space *space, uint32_t a, uint32_t b)
@@ -79,8 +79,8 @@ static void swap_axes(struct space *space, uint32_t a, uint32_t b)
     space_move_axis(space, b, &old, a);
 }
 
-/* The axis before `end` along which an operand's elements lie closest, but not on one another;
- * `end` where there is none. */
+/* The axis before `end` with the smallest stride of an operand, other than 0. `end` if none
+ * exists. */
 static uint32_t closest_axis(const struct space *space, int operand, uint32_t end)
 {
     const int64_t *stride = space->operand[operand].stride;
@@ -91,9 +91,9 @@ static uint32_t closest_axis(const struct space *space, int operand, uint32_t en
     return closest;
 }
 
-/* Orders a simplified space's axes as cl/copy/tiles.cl wants them: out has stride 1 along the last
- * one, x, and in lies closest along the one before, y. Returns whether it is a copy for tiles: the
- * general kernel is as good where rows are long in both. */
+/* Orders a simplified space's axes as cl/copy/tiles.cl expects. The output has stride 1 along the
+ * last axis, x. The input has its smallest stride along the axis before, y. Returns whether the
+ * copy is worth tiles: the general kernel is as good if rows are long in both operands. */
 static bool order_for_tiles(struct space *space)
 {
     uint32_t x = space->rank - 1;
@@ -115,7 +115,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Makes a job of copy_blocks of one whose arguments are the space, out and in. */
+/* Turns a job with the arguments space, out and in into a job of copy_blocks. */
 static void divide_into_blocks(struct job *job, const struct tensor *in)
 {
     struct space *space = &job->space;
@@ -166,7 +166,7 @@ static const char *plan_transpose(const struct step *step, const struct healcl_d
     return in[1] > 1 && in[0] > 0 && in[0] < in[1] ? NULL : "in lies in the same order as out";
 }
 
-/* The least power of two that is at least size, up to 2^most: its log2. */
+/* log2 of the least power of two that is at least size; at most `most`. */
 static uint32_t log2_up_to(int64_t size, uint32_t most)
 {
     uint32_t log2 = 0;
@@ -175,7 +175,8 @@ static uint32_t log2_up_to(int64_t size, uint32_t most)
     return log2;
 }
 
-/* Tiles are square, or where planes are not as high or wide as that, long. */
+/* Tiles are square. In planes that are too small for this in one direction, they are longer in the
+ * other. */
 static enum healcl_status launch_transpose(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {

@@ -1,9 +1,9 @@
-/* Tables and checks that are worked out once from a tensor and kept until it is written. */
+/* Tables and checks that are derived once from a tensor, and kept until it is written. */
 #include "kernels/derived.h"
 #include "core/numbers.h"
 
-/* A job of a kernel of cl/core, made for input i's type, over a space of that shape: its first
- * argument. */
+/* Begins a job of a kernel of cl/core for input i's dtype. Its first argument is a space of this
+ * shape. */
 static void begin_core(struct job *job, struct launcher *self, const struct step *step, int i,
                        const char *program, const char *kernel, const struct layout *shape)
 {
@@ -14,8 +14,8 @@ static void begin_core(struct job *job, struct launcher *self, const struct step
     job_add_space(job);
 }
 
-/* As begin_core, for a kernel that checks these elements: its second argument. Fewer axes than two
- * would only be one more program. */
+/* As begin_core, for a kernel that checks elements. Its second argument is the input with these
+ * elements. Spaces have at least two axes: fewer would only need another program. */
 static enum healcl_status begin_check(struct job *job, struct launcher *self, const char *kernel,
                                       const struct check *check, struct healcl_error *error)
 {
@@ -30,7 +30,7 @@ static enum healcl_status begin_check(struct job *job, struct launcher *self, co
 
 /* ---------------------------------------------------------------- moduli */
 
-/* The key of moduli that are the elements of a layout, in whatever number of axes. */
+/* The key of moduli that are the elements of a layout, independent of its number of axes. */
 static struct derived_key modulus_key(const struct layout *layout)
 {
     struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
@@ -42,8 +42,8 @@ static struct derived_key modulus_key(const struct layout *layout)
     return key;
 }
 
-/* The table of moduli for the elements of a layout, or where there is none a new one, which the
- * host has filled, or else the caller has to: then *is_new. */
+/* Finds the table of moduli for the elements of a layout, or adds a new one. If the host could not
+ * fill the new table, the caller must: then *is_new. */
 static enum healcl_status take_moduli(struct launcher *self, const struct step *step, int i,
                                       const struct layout *layout, const struct buffer **table,
                                       bool *is_new, struct healcl_error *error)
@@ -95,7 +95,7 @@ enum healcl_status derive_moduli(struct launcher *self, const struct step *step,
                                          : modulus_table(self, step, i, &own, table, error);
 }
 
-/* A vector, of what may broadcast it along other axes. */
+/* The last axis of a view that may broadcast a vector along other axes. */
 static struct layout last_axis(const struct layout *layout)
 {
     struct layout vector = *layout;
@@ -169,7 +169,7 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
 
 /* ---------------------------------------------------------------- tables of transforms */
 
-/* Tables of a step, and which of them a launch has still to make: bits TABLE_... */
+/* Tables of a step, and those that a launch must still compute: bits TABLE_... */
 struct making {
     struct launcher *launcher;
     const struct step *step;
@@ -206,7 +206,7 @@ static enum healcl_status take_twiddles(struct making *making, int i, uint32_t b
                        made, table, error);
 }
 
-/* The key's layout tells of q, too: where it begins, and its stride, stand for an axis. */
+/* The key also depends on q: an extra axis holds q's offset and stride. */
 static enum healcl_status take_scales(struct making *making, struct healcl_error *error)
 {
     struct launcher *self = making->launcher;
@@ -223,7 +223,7 @@ static enum healcl_status take_scales(struct making *making, struct healcl_error
                        &making->tables.n_inv, error);
 }
 
-/* The device makes the inverse with the permutation, for which it needs that. */
+/* The device computes the inverse along with the permutation, which it needs for this. */
 static enum healcl_status take_permutation(struct making *making, struct healcl_error *error)
 {
     struct launcher *self = making->launcher;
@@ -245,8 +245,8 @@ static enum healcl_status take_permutation(struct making *making, struct healcl_
                               &making->inverse, error);
 }
 
-/* A table of a launch that may make others only; some buffer must stand for one that there is not.
- */
+/* Adds a table to a launch that may only compute other tables. A missing table needs a stand-in
+ * buffer. */
 static void add_table(struct job *job, const struct making *making, uint32_t bit,
                       const struct buffer *table)
 {
@@ -256,11 +256,11 @@ static void add_table(struct job *job, const struct making *making, uint32_t bit
         job_add_buffer(job, table ? table : &making->launcher->status);
 }
 
-/* Makes tables of all elements, and lets those begin which take all of others. */
+/* Computes tables of single elements. Prepares those that launch_permutation completes. */
 static enum healcl_status launch_tables(const struct making *making, struct healcl_error *error)
 {
     static const int operands[] = {Q, PSI, N_INV, FACTORS};
-    enum { PER_ITEM = 8 }; /* elements, for which a work-item works a modulus out once */
+    enum { PER_ITEM = 8 }; /* elements that share one computation of a modulus */
     const struct transform_tables *tables = &making->tables;
     const bool is_transform = making->wanted != TABLE_PERMUTATION;
     const struct tensor *const *in = making->step->in;
@@ -307,7 +307,7 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
                              local_size, error);
 }
 
-/* Whether entries repeat others takes a table that begins empty. */
+/* To find repeated entries, the kernel needs a table that is empty at first. */
 static enum healcl_status launch_permutation(const struct making *making,
                                              struct healcl_error *error)
 {
@@ -462,8 +462,8 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
 
 /* ---------------------------------------------------------------- indices */
 
-/* Checks that all elements of input i are indices of the axis of in[0] that value[0] is, from -size
- * where negative ones count from the end, else from 0. */
+/* Checks that all elements of input i are indices of axis value[0] of in[0]. They are in [0, size),
+ * or in [-size, size) if negative ones count from the end. */
 static enum healcl_status check_indices(struct launcher *self, const struct step *step, int i,
                                         struct healcl_error *error)
 {
@@ -506,7 +506,8 @@ enum healcl_status derive_check(struct launcher *self, const struct step *step, 
 
 /* ---------------------------------------------------------------- weights */
 
-/* The key's axes tell where those of later digits are, and in which state: states only grow. */
+/* Additional axes of the key hold the storages and offsets of later digits. Their generations,
+ * which only grow, are added up. */
 static struct derived_key weights_key(const struct launcher *self, const struct step *step)
 {
     struct derived_key key = {.kind = DERIVED_WEIGHTS,

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Kept tables may take so many times the memory of all tensors, at their most, and some more.
- * Twiddles take up to six times the memory of their tensor, moduli up to sixteen of theirs, but
- * these are few of all: only views of the same elements again and again lead to more than this. */
+/* Kept tables may take this many times the peak memory of all tensors, plus a constant. Twiddles
+ * take up to six times the memory of their tensor, and moduli up to sixteen times. But these
+ * tensors are a small part of all. Only many views of the same elements exceed this limit. */
 enum { DERIVED_TIMES = 4, DERIVED_BYTES = 64 << 20 };
 
-enum { ROWS_LOOKED_AT = 16 /* of a storage, the last ones: views of one may be without number */ };
+enum { ROWS_LOOKED_AT = 16 /* the latest tables of a storage: it may have any number of views */ };
 
 static uint64_t hash_layout(const struct layout *layout, uint64_t hash)
 {
@@ -62,7 +62,8 @@ bool derived_find(const struct launcher *self, const struct tensor *tensor,
     return false;
 }
 
-/* Whether the elements of one view are all or the first ones of another along axis 0. */
+/* Whether the elements of one view are all elements of another view, or the first ones along axis
+ * 0. */
 static bool begins(const struct layout *view, const struct layout *other)
 {
     struct layout first = *other;
@@ -92,7 +93,7 @@ bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
     return false;
 }
 
-/* On host and device. */
+/* The memory of a table on host and device. */
 static uint64_t bytes_of(const struct derived *derived)
 {
     enum { BUFFER_BYTES_MIN = 256 };
@@ -157,7 +158,7 @@ void derived_forget(struct launcher *self, struct device_storage *storage)
     while (storage->derived) {
         struct derived *derived = storage->derived;
         storage->derived = derived->next_of_storage;
-        storage->generation++; /* nobody takes the tables for those of before */
+        storage->generation++; /* tables of the old contents must not be found */
         forget(self, derived);
     }
 }

@@ -1,9 +1,8 @@
 /*
- * Tables of small tensors, as moduli, permutations and twiddles of some rows are, worked out on the
- * host: where it has kept what was uploaded, that costs less than the launches that it saves, and
- * much less than compiling their kernels.
- * The device reports what is wrong with data itself, so that refusals come in the order of
- * launches.
+ * Tables of small tensors, such as moduli, permutations and twiddles of a few rows, computed on the
+ * host. It needs a copy of what was uploaded. This takes less time than the launches that it saves,
+ * and much less than compiling their kernels. Errors in data are left to the device: it reports
+ * them in the order of launches.
  */
 #include <stdlib.h>
 
@@ -19,14 +18,14 @@ struct scalar_lanes {
 };
 _Static_assert(sizeof(struct scalar_lanes) == SCALAR_LANES_BYTES, "");
 
-/* As make_modulus in cl/base/arithmetic.h. value in [1, 2^63) */
+/* As make_modulus in cl/base/arithmetic.h. value is in [1, 2^63). */
 static struct modulus modulus_of(uint64_t value)
 {
     struct modulus modulus = {.value = value};
     while (value << modulus.shift >> 63 == 0)
         modulus.shift++;
     modulus.normalized = value << modulus.shift;
-    modulus.reciprocal = (uint64_t)(~(uint128)0 / modulus.normalized); /* less 2^64 */
+    modulus.reciprocal = (uint64_t)(~(uint128)0 / modulus.normalized); /* minus 2^64 */
     return modulus;
 }
 
@@ -39,8 +38,8 @@ static void set_lane(struct scalar_lanes *lanes, int lane, const struct modulus 
     lanes->shift[lane] = modulus->shift;
 }
 
-/* Elements of a view of input i, in C order, in new memory; *count is how many. NULL where the host
- * has them not, or one is below `least`. */
+/* Reads the elements of a view of input i, in C order, into new memory. *count is their number.
+ * NULL if the host has no copy of them, or one is below `least`. */
 static int64_t *read_values(const struct launcher *self, const struct step *step, int i,
                             const struct layout *layout, int64_t least, int64_t *count)
 {
@@ -62,7 +61,7 @@ static int64_t *read_values(const struct launcher *self, const struct step *step
     return values;
 }
 
-/* As read_values, as struct modulus. */
+/* As read_values, but as struct modulus. */
 static struct modulus *read_moduli(const struct launcher *self, const struct step *step, int i,
                                    const struct layout *layout, int64_t *count)
 {
@@ -108,7 +107,7 @@ void *host_lane_moduli(const struct launcher *self, const struct step *step, int
     return made;
 }
 
-/* As make_twiddle in cl/base/arithmetic.h. factor in [0, q) */
+/* As make_twiddle in cl/base/arithmetic.h. factor is in [0, q). */
 static struct twiddle twiddle_of(uint64_t factor, const struct modulus *q)
 {
     const uint64_t high = factor << q->shift;
@@ -122,7 +121,7 @@ static struct twiddle twiddle_of(uint64_t factor, const struct modulus *q)
     return (struct twiddle){.factor = factor, .quotient = quotient + (rest >= q->normalized)};
 }
 
-/* Floor remainder */
+/* The floor remainder. */
 static uint64_t residue_of(int64_t value, const struct modulus *modulus)
 {
     const int64_t q = (int64_t)modulus->value;
@@ -165,7 +164,7 @@ struct twiddle *host_scales(const struct launcher *self, const struct step *step
     return made;
 }
 
-/* Word `place` of a table of words of so many bits. */
+/* Writes word `place` of a table with words of `word_bits` bits. */
 static void put_word(void *table, uint32_t word_bits, int64_t place, uint64_t value)
 {
     if (word_bits == 64)
@@ -185,9 +184,9 @@ void *host_lane_twiddles(const struct launcher *self, const struct step *step,
     void *made = twiddles ? calloc((size_t)words, word_bits / 8) : NULL;
     int64_t place = 0;
     for (int64_t group = 0; made && group < k * groups; group++) {
-        const int64_t number = group % groups * lanes + n / block; /* of a block: lane 0's */
+        const int64_t number = group % groups * lanes + n / block; /* of the block in lane 0 */
         const struct twiddle *row = twiddles + group / groups * n;
-        for (int64_t pass = 0; pass <= middle; pass++) /* the middle one, and the last ones */
+        for (int64_t pass = 0; pass <= middle; pass++) /* the middle pass, and the last one */
             for (uint32_t t = 1; t < (pass ? NTT_RADIX : middle); t++, place += 2 * lanes)
                 for (int64_t lane = 0; lane < lanes; lane++) {
                     const int64_t of = pass ? (number + lane) * middle + pass - 1 : number + lane;
@@ -200,7 +199,7 @@ void *host_lane_twiddles(const struct launcher *self, const struct step *step,
     return made;
 }
 
-/* The lowest bits of i in reversed order, for n = 2^bits. */
+/* The lowest log2(n) bits of i in reversed order. */
 static uint32_t reverse_bits(uint32_t i, uint32_t n)
 {
     uint32_t reversed = 0;
@@ -239,7 +238,7 @@ void *host_permutation(const struct launcher *self, const struct step *step, boo
     return !is_good ? NULL : inverse ? back : made;
 }
 
-/* a^-1 modulo q; 0 where that is 1, q where there is none. */
+/* a^-1 modulo q. It is 0 if q is 1, and q if no inverse exists. */
 static uint64_t inverse_of(uint64_t a, uint64_t q)
 {
     uint64_t old_rest = q, rest = a % q, old_factor = 0, factor = 1 % q;
@@ -295,9 +294,9 @@ bool host_indices_in_range(const struct launcher *self, const struct step *step,
 
 /* ---------------------------------------------------------------- scalars of the plan */
 
-/* All of them at once, so that an operation with a modulus of its own takes one launch, as any
- * other. A scalar that cannot be a modulus is none, for the plan has checked those: it counts as 1.
- */
+/* Derives the moduli of all scalars at once: then an operation with a scalar modulus takes one
+ * launch, as any other. The plan has checked the scalars used as moduli. Any other scalar counts as
+ * 1. */
 enum healcl_status derive_scalars(struct launcher *self, bool lanes, const struct buffer **table,
                                   struct healcl_error *error)
 {

@@ -11,9 +11,9 @@ static enum healcl_status begin(struct job *job, struct launcher *self,
     return HEALCL_OK;
 }
 
-enum { ELEMENTS_MIN = 1024 /* that are worth another kernel */ };
+enum { ELEMENTS_MIN = 1024 /* fewer are not worth another kernel */ };
 
-/* The values, with operands out, at the first digit, and a. */
+/* The space has the values. Its operands are the output, at the first digit, and a. */
 static const char *plan_digits(const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
@@ -36,7 +36,7 @@ static const char *plan_digit_vectors(const struct step *step, const struct heal
                : "digits of a value are few, or not in order";
 }
 
-/* The most digits of a value in a work-group, and bytes of local memory for a value. */
+/* The most digits of a value, and the bytes of local memory that a value needs. */
 enum { DIGITS_MAX = 1 << 16, DIGITS_LOCAL_BYTES = 2 * sizeof(uint64_t) };
 
 static const char *plan_local(const struct step *step, const struct healcl_device *device,
@@ -51,14 +51,15 @@ static const char *plan_local(const struct step *step, const struct healcl_devic
                : NULL;
 }
 
-/* Whether elements that a stride apart belong to a value lie closer than those of neighbours. */
+/* Whether the elements of one value, `stride` apart, are closer together than those of neighbouring
+ * values. */
 static bool lie_side_by_side(const struct space *space, uint32_t operand, int64_t stride)
 {
     uint32_t last = space->rank - 1;
     return space->shape[last] == 1 || stride < space->operand[operand].stride[last];
 }
 
-/* Launches work-groups that have a value for each work-item. */
+/* Launches work-groups with one value for each work-item. */
 static enum healcl_status launch_values(struct job *job, size_t local_size,
                                         struct healcl_error *error)
 {
@@ -108,9 +109,9 @@ const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
 /* ---------------------------------------------------------------- digits of the full modulus */
 
 /*
- * Work-items of digits_full_q keep in arrays for each modulus a word, and where they take
- * blocks of values as vectors one for each of these. Some devices have private ones on a thread's
- * stack, for a whole work-group.
+ * Work-items of digits_full_q keep one word for each modulus in arrays. If they process blocks of
+ * values as vectors, each value has such a word. Some devices keep private arrays of a whole
+ * work-group on a thread's stack.
  */
 enum {
     MODULI_MAX = 1 << 15,
@@ -119,8 +120,8 @@ enum {
     PRIVATE_BYTES_VECTORS = PRIVATE_BYTES + DIGITS_BLOCK * sizeof(uint64_t)
 };
 
-/* The most work-items whose words, and one more, fit so many bytes together: a power of two, or 0.
- */
+/* The most work-items whose words, plus one word each, fit into `bytes` bytes. It is a power of
+ * two, or 0. */
 static size_t local_size_for(const struct step *step, const struct healcl_device *device,
                              uint64_t bytes)
 {
@@ -131,7 +132,7 @@ static size_t local_size_for(const struct step *step, const struct healcl_device
     return local_size;
 }
 
-/* Local memory of a work-group: NVIDIA's compilers take no more, whatever a device has. */
+/* Local memory of a work-group. NVIDIA's compilers accept no more, even if a device has more. */
 static uint64_t local_bytes(const struct healcl_device *device)
 {
     enum { LOCAL_BYTES_MAX = 48 << 10 };
@@ -146,7 +147,7 @@ static void set_full_q_space(const struct step *step, struct space *space)
     space_of_views(space, &out_view, &a_view);
 }
 
-/* Work-groups' words fit private memory. */
+/* The words of a work-group must fit into private memory. */
 static const char *plan_full_q(const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
@@ -180,7 +181,7 @@ static const char *plan_full_q_local(const struct step *step, const struct healc
                                             : "there are too many moduli for local memory";
 }
 
-/* In work-groups whose words fit the memory that they lie in. */
+/* Work-groups are small enough for their words to fit into local or private memory. */
 static enum healcl_status launch_full_q(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {

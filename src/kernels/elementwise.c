@@ -11,7 +11,7 @@ struct elementwise_kernel {
     const char *vectors, *interleaved; /* in cl/vectors.cl */
 };
 
-/* Named after the kinds of steps; only those of elementwise ones are there. */
+/* Kernels are named after the kinds of steps. Only those of elementwise kinds exist. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
 #define STEP(kind, id, ...)                                                                        \
     [STEP_##kind] = {#id "_table",   #id "_residues",   #id "_repeated", #id "_repeated_residues", \
@@ -20,13 +20,13 @@ static const struct elementwise_kernel kernels[STEP_KINDS] = {
 #undef STEP
 };
 
-/* add_scalars counts the operations of a chain from STEP_MODMUL; cl/modular counts them so too. */
+/* add_scalars and cl/modular count the operations of a chain from STEP_MODMUL on. */
 #define IN_ORDER(KIND, name, operands)                       \
     _Static_assert((int)(KIND) == STEP_##KIND - STEP_MODMUL, \
                    #name " stands elsewhere in cl/base/geometry.h than in plan/steps.def");
 ELEMENTWISE_OPERATIONS(IN_ORDER)
 
-/* Bit i: input i, a or b, is a scalar. */
+/* Bit i: input i is a scalar. Inputs are a and b. */
 static uint32_t scalar_mask(const struct step *step)
 {
     return step->kind == STEP_CHAIN
@@ -34,9 +34,9 @@ static uint32_t scalar_mask(const struct step *step)
                : (uint32_t)is_scalar(step, 0) | (uint32_t)is_scalar(step, 1) << 1;
 }
 
-/* Binds a chain's operands: two bits for each of a, b and the second operation's b tell where they
- * are, in out, or x or y, which are in[0] and in[1] of *arranged; that is any other step as it is.
- */
+/* Binds a chain's operands. Two bits for each of a, b and the second operation's b name its source:
+ * out, x or y. x and y become in[0] and in[1] of *arranged. For other steps *arranged is a copy of
+ * the step. */
 static uint32_t bind_chain_operands(const struct step *step, struct step *arranged)
 {
     static const int operands[] = {0, 1, 3};
@@ -69,11 +69,11 @@ static void add_scalars(struct job *job, const struct step *step)
         job_add_long(job, is_scalar(step, i) ? scalar_value(step, i) : 0);
 }
 
-/* The moduli's place among the operands. */
+/* The index of the moduli among the operands. */
 enum { OPERAND_Q = 3 };
 
-/* The output's elements, with operands out, a and b, those that are tensors, and p where moduli is
- * not NULL: then that is where a table has them. */
+/* The output's elements as a space. Its operands are out, and a and b if they are tensors. If
+ * moduli is not NULL, it is the layout of operand p in a table. */
 static struct space space_of(const struct step *step, const struct layout *moduli)
 {
     struct step arranged;
@@ -96,7 +96,7 @@ static enum healcl_status begin(struct job *job, struct launcher *self,
     return HEALCL_OK;
 }
 
-/* Elements that a work-item of cl/vectors.cl takes at least: starting costs as much as 200 do. */
+/* The least elements of a work-item of cl/vectors.cl. Its start costs as much as 200 elements. */
 enum { VECTORS_GRANULE = 4096 };
 
 static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
@@ -119,8 +119,8 @@ static const char *plan_vectors(const struct step *step, const struct healcl_dev
     return moduli_are_periodic(step, 2, &k) ? NULL : "moduli do not repeat along the last axis";
 }
 
-/* The vector of a table of moduli that goes with the last eight elements of a row of n, which is a
- * multiple of the moduli. */
+/* The index of the vector of moduli for the last eight elements of a row of n. n is a multiple of
+ * the number of moduli. */
 static int64_t last_moduli(const struct periodic_moduli *moduli, int64_t n)
 {
     int64_t place = 0;
@@ -150,11 +150,11 @@ static enum healcl_status launch_vectors(struct launcher *self, const struct var
 /* ---------------------------------------------------------------- interleaved groups */
 
 enum {
-    INTERLEAVED_MIN = 2048, /* elements that are worth another kernel */
+    INTERLEAVED_MIN = 2048, /* elements: fewer are not worth another kernel */
     GROUPS_MIN = 16,        /* along an axis */
 };
 
-/* Whether out and the operands that are tensors have their elements side by side along an axis. */
+/* Whether out and all operands that are tensors are contiguous along an axis. */
 static bool lies_together(const struct space *space, uint32_t axis, uint32_t scalars)
 {
     for (uint32_t i = 0; i < OPERAND_Q; i++)
@@ -163,7 +163,7 @@ static bool lies_together(const struct space *space, uint32_t axis, uint32_t sca
     return true;
 }
 
-/* The longest axis before `end` along which moduli are the same; `end` where there is none. */
+/* The longest axis before `end` along which moduli are equal. `end` if none exists. */
 static uint32_t longest_axis(const struct space *space, uint32_t end)
 {
     uint32_t longest = end;
@@ -196,7 +196,7 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
                : NULL;
 }
 
-/* The blocks of the groups' axis go last, that axis behind them. */
+/* Blocks of the groups' axis become the last axis, and the groups follow behind it. */
 static enum healcl_status launch_interleaved(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
@@ -234,8 +234,8 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
     return NULL;
 }
 
-/* Elements that a kernel for any values takes as a vector: Intel's compiler spills registers of
- * products of four, and of sums, which have branches, of two. */
+/* The vectors, in elements, of a kernel for any values. Intel's compiler spills registers for
+ * products on vectors of four. It does so for sums, which have branches, on vectors of two. */
 static uint32_t width_of_any(const struct step *step)
 {
     if (step->kind == STEP_MODMUL)
@@ -262,9 +262,10 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
 /* ---------------------------------------------------------------- a repeated operand */
 
 enum {
-    REPEATED_MIN = 1024,   /* elements that are worth another program */
-    REPEATED_ROWS = 16,    /* of a work-item: then what comes once for it is little */
-    REPEATED_ROW_MIN = 64, /* elements from one of its elements to the next one in the same row */
+    REPEATED_MIN = 1024, /* elements: fewer are not worth another program */
+    REPEATED_ROWS = 16,  /* of a work-item: enough to make its setup cheap */
+    REPEATED_ROW_MIN =
+        64, /* elements between consecutive elements of a work-item that are in the same row */
 };
 
 static bool is_same_along(const struct space *space, uint32_t axis)
@@ -272,7 +273,7 @@ static bool is_same_along(const struct space *space, uint32_t axis)
     return space->operand[2].stride[axis] == 0 && space->operand[OPERAND_Q].stride[axis] == 0;
 }
 
-/* Puts an axis first. */
+/* Makes an axis the first one. */
 static void move_to_front(struct space *space, uint32_t axis)
 {
     const struct space old = *space;
@@ -281,7 +282,8 @@ static void move_to_front(struct space *space, uint32_t axis)
     space_move_axis(space, 0, &old, axis);
 }
 
-/* Divides the last axis by a number of work-items' rows, if it can be; that goes first. */
+/* If possible, divides the last axis by a number of rows for each work-item. The rows become the
+ * first axis. */
 static bool divide_last(struct space *space)
 {
     const uint32_t last = space->rank - 1;
@@ -299,9 +301,9 @@ static bool divide_last(struct space *space)
     return true;
 }
 
-/* Whether one of the inputs and the moduli are the same along an axis: the longest one but the
- * last, unless it is short, or the last. Rows then go along the space's first axis. *varies: the
- * other input, operand 1. */
+/* Whether an input and the moduli are constant along an axis. The longest axis but the last is
+ * tried first, unless it is short, and then the last one. Rows become the space's first axis.
+ * *varies: the other input, operand 1. */
 static bool find_repeated(const struct step *step, const struct layout *moduli, struct space *space,
                           int *varies)
 {
@@ -331,7 +333,7 @@ static bool find_repeated(const struct step *step, const struct layout *moduli, 
     return false;
 }
 
-/* Elements of a work-item; less than 2 where work-items would be fewer than a work-group for each
+/* Elements of a work-item. Less than 2 if this leaves fewer work-items than one work-group for each
  * compute unit. */
 static int64_t repeated_rows(const struct space *space, const struct healcl_device *device)
 {
@@ -388,8 +390,8 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct va
 
 /* ---------------------------------------------------------------- known residues */
 
-/* Whether moduli, seen through a table's layout, have a period in C order: each is that of *repeats
- * elements, and after *count of them the first one comes again. */
+/* Whether moduli, seen through a table's layout, are periodic in C order. Each modulus is used for
+ * *repeats elements, and after *count moduli the first one returns. */
 static bool find_period(const struct layout *table, int64_t *repeats, int64_t *count)
 {
     bool ended = false;
@@ -410,7 +412,7 @@ static bool find_period(const struct layout *table, int64_t *repeats, int64_t *c
     return true;
 }
 
-/* Moduli are an operand like the others unless these are of one axis, and moduli have a period. */
+/* Moduli are an ordinary operand, unless the space has only one axis and moduli are periodic. */
 static const char *plan_residues(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
@@ -463,7 +465,7 @@ static const char *plan_constant(const struct step *step, const struct healcl_de
     return NULL;
 }
 
-/* With Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
+/* Uses Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
 static enum healcl_status launch_constant(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {

@@ -2,12 +2,13 @@
 #include "kernels/kernels.h"
 
 enum {
-    LINE_MIN = 4,          /* elements with one index that are worth another kernel */
-    ROW_MIN = 256,         /* elements of a row that are worth touching it first */
-    ELEMENTS_MIN = 1 << 14 /* that are worth another kernel */
+    LINE_MIN = 4,          /* elements with one index: fewer are not worth another kernel */
+    ROW_MIN = 256,         /* elements of a row: fewer are not worth a first pass over the row */
+    ELEMENTS_MIN = 1 << 14 /* fewer are not worth another kernel */
 };
 
-/* The output's elements, with operands out, a at the gathered axis's first element, and idx. */
+/* The output's elements as a space. Its operands are out, a at the first element of the gathered
+ * axis, and idx. */
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
@@ -20,7 +21,7 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
     return NULL;
 }
 
-/* Elements that lie back to back have one index. */
+/* Contiguous elements share one index. */
 static const char *plan_lines(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
@@ -35,7 +36,7 @@ static const char *plan_lines(const struct step *step, const struct healcl_devic
                : NULL;
 }
 
-/* A row is one work-item's, and most of it should be taken. */
+/* Each work-item takes a row, and should use most of it. */
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
                              struct variant_plan *plan)
 {
@@ -54,8 +55,8 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
                : NULL;
 }
 
-/* Allows the general kernel vectors of elements with one index, if they lie at multiples of their
- * size wherever that is. */
+/* Lets the general kernel use vectors of elements with one index. They must be aligned to their
+ * size at every index. */
 static void allow_vectors(struct job *job, const struct step *step, int64_t stride)
 {
     const struct operand *operand = job->space.operand;

@@ -31,13 +31,13 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
                   device->info.loop_limit == 0;
 }
 
-/* snprintf takes a tenth of what a launch takes. */
+/* Avoids snprintf, which takes a tenth of the time of a launch. */
 static void add_option(struct job *job, const char *text)
 {
     char *options = job->launch.options;
     size_t used = strlen(options);
     while (*text && used < sizeof job->launch.options - 1)
-        options[used++] = *text++; /* what follows is 0 */
+        options[used++] = *text++; /* the bytes after it are 0 */
 }
 
 void job_define(struct job *job, const char *name, const char *value)
@@ -132,7 +132,7 @@ enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
     return add_tensor(job, tensor, false, error);
 }
 
-/* Adds a copy of a value, of at most 8 bytes. */
+/* Adds a copy of a value of at most 8 bytes. */
 static void add_copy(struct job *job, const void *value, size_t size)
 {
     int64_t *kept = &job->values[job->launch.argument_count];
@@ -156,7 +156,7 @@ void job_add_uint(struct job *job, uint32_t value)
     add_copy(job, &value, sizeof value);
 }
 
-enum { FEW_ROUNDS = 128 }; /* for each element: finding it, and what all kernels do */
+enum { FEW_ROUNDS = 128 }; /* iterations for each element that finding it takes in every kernel */
 
 /* Whether every buffer has less than 2^32 bytes. */
 static bool is_narrow(const struct launch *launch)
@@ -173,8 +173,8 @@ bool axes_are_compiled(const struct space *space, const struct healcl_device *de
            space->end <= INT32_MAX;
 }
 
-/* Whether vectors of so many elements along the last axis lie at multiples of their size in an
- * operand, if it can be one of vectors, or are of the same element. */
+/* Whether an operand allows vectors of `width` elements along the last axis. Either the vectors are
+ * aligned to their size, if can_be is set, or all elements of each are the same. */
 static bool has_vectors(const struct space *space, const struct operand *operand, bool can_be,
                         uint32_t width)
 {
@@ -187,8 +187,8 @@ static bool has_vectors(const struct space *space, const struct operand *operand
     return has;
 }
 
-/* Whether the kernel takes vectors: memory is in order, and there is one for each of so many
- * work-items. */
+/* Whether the kernel uses vectors. Memory must be contiguous, and each of `items` work-items must
+ * get at least one vector. */
 static bool takes_vectors(const struct job *job, uint64_t items)
 {
     const struct space *space = &job->space;
@@ -203,7 +203,7 @@ static bool takes_vectors(const struct job *job, uint64_t items)
     return true;
 }
 
-/* Makes vectors of the space's elements. */
+/* Makes the elements of the space vectors. */
 static void take_vectors(struct job *job)
 {
     struct space *space = &job->space;
@@ -220,8 +220,8 @@ static void take_vectors(struct job *job)
     job_define_number(job, "WIDE", job->width);
 }
 
-/* How many axes the kernel is compiled for, at least the space's; 0: any. Some numbers share
- * kernels since each costs a compilation, which takes hours for an FPGA. */
+/* The number of axes that the kernel is compiled for, at least the space's; 0: any number. Some
+ * numbers share a kernel: each one needs a compilation, which takes hours for an FPGA. */
 static uint32_t compiled_axes(const struct job *job)
 {
     enum { SINGLE_AXES = 4, SINGLE_AXES_MORE = 8 };
@@ -235,7 +235,7 @@ static uint32_t compiled_axes(const struct job *job)
     return !axes_are_compiled(&job->space, job->launcher->device) ? 0 : rank == 2 ? 3 : rank;
 }
 
-/* Has the kernel compiled for the space's axes where that is wanted. */
+/* Compiles the kernel for the space's axes if the tuning asks for it. */
 static void compile_axes(struct job *job)
 {
     struct space *space = &job->space;
@@ -255,7 +255,7 @@ static void compile_axes(struct job *job)
         job_define(job, "THIN", "");
 }
 
-/* Launches. Where the device takes too few bytes of arguments, the space goes through memory. */
+/* Launches. If the device accepts too few bytes of arguments, the space is passed in memory. */
 static enum healcl_status launch_with_space(struct job *job, struct healcl_error *error)
 {
     struct healcl_device *device = job->launcher->device;
@@ -272,7 +272,7 @@ static enum healcl_status launch_with_space(struct job *job, struct healcl_error
     return status;
 }
 
-/* rounds: of loops, in one work-item. */
+/* rounds: loop iterations of one work-item. */
 static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
                                  uint64_t rounds, struct healcl_error *error)
 {
@@ -290,7 +290,7 @@ static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_
     compile_axes(job);
     if (job->launcher->device->tuning.builds_at_once == 1 && !job->launch.source &&
         strncmp(job->launch.program, "core/", 5) == 0)
-        job->launch.program = "core"; /* cl/core.cl includes them all */
+        job->launch.program = "core"; /* cl/core.cl includes all programs of cl/core */
     job->launch.groups = groups;
     job->launch.local_size = local_size;
     TRY(launch_with_space(job, error));
@@ -301,7 +301,7 @@ static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
     const struct healcl_device *device = job->launcher->device;
-    /* Enough work-items for every compute unit to have several, but no more than devices count
+    /* Use enough work-items to give each compute unit several, but no more than devices can count
      * in 32 bits. */
     uint64_t items = 8 * local_size * (uint64_t)device->info.compute_units;
     if (takes_vectors(job, items))

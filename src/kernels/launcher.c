@@ -15,7 +15,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 {
     TRY(unsupported_check(device, plan->table, error));
     *self = (struct launcher){.device = device, .plan = plan};
-    /* More than the plan has: see launch_pack, and for each operand of a slice. */
+    /* One more than the plan has for launch_pack, and one for each operand of a slice. */
     self->storages = calloc(plan->storage_count + 1 + STEP_OPERANDS, sizeof *self->storages);
     NEED_MEMORY(self->storages, error);
     enum healcl_status status =
@@ -60,7 +60,7 @@ enum healcl_status launcher_find_places(struct launcher *self, struct places_rul
 const struct buffer_place *launcher_place(const struct launcher *self,
                                           const struct storage *storage, struct buffer_place *place)
 {
-    /* The operands of a slice are behind the plan's. */
+    /* The operands of a slice come after the plan's storages. */
     if (!self->places.of || storage->id >= self->plan->storage_count ||
         self->places.of[storage->id] == NO_PLACE)
         return NULL;
@@ -116,7 +116,7 @@ void launcher_storage_uploaded(struct launcher *self, const struct storage *stor
 
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
-    launcher_storage_written(self, storage); /* and the next one with that id, if there is one */
+    launcher_storage_written(self, storage); /* and the next storage with this id, if any */
     device_buffer_release(self->device, launcher_memory(self, storage));
 }
 

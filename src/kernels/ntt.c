@@ -6,7 +6,7 @@
 #include "kernels/derived.h"
 #include "kernels/kernels.h"
 
-/* A transform in hand. */
+/* A transform that is being launched. */
 struct transform {
     const struct step *step;
     const struct variant *variant;
@@ -16,8 +16,8 @@ struct transform {
     struct buffer rows; /* scratch */
 };
 
-/* The groups of rows that scratch memory is made for at once: as many as one allocation can hold,
- * or one that no allocation can. */
+/* The number of groups of rows that get scratch memory at once. It is the most that one allocation
+ * can hold. It is one if even one group exceeds an allocation. */
 static int64_t groups_at_once(const struct healcl_device *device, int64_t groups, int64_t elements)
 {
     enum { ROWS_BYTES = 64 << 20 };
@@ -27,7 +27,8 @@ static int64_t groups_at_once(const struct healcl_device *device, int64_t groups
     return at_once < 1 ? 1 : at_once < groups ? at_once : groups;
 }
 
-/* Makes transform->rows, which the caller releases: scratch for *at_once of so many groups. */
+/* Allocates transform->rows, scratch memory for *at_once of `groups` groups. The caller releases
+ * it. */
 static enum healcl_status transform_acquire_rows(struct launcher *self, struct transform *transform,
                                                  int64_t groups, int64_t rows, int64_t *at_once,
                                                  struct healcl_error *error)
@@ -38,22 +39,22 @@ static enum healcl_status transform_acquire_rows(struct launcher *self, struct t
                                  false, &transform->rows, error);
 }
 
-/* Launches that transform so many groups. */
+/* The number of launches for `groups` groups. */
 static uint32_t rounds_of(const struct healcl_device *device, int64_t groups, int64_t elements)
 {
     const int64_t at_once = groups_at_once(device, groups, elements);
     return groups == 0 ? 0 : (uint32_t)((groups - 1) / at_once) + 1;
 }
 
-/* Rows of all moduli: l*r*k. */
+/* The rows of all moduli: l*r*k. */
 static int64_t transform_rows(const struct step *step)
 {
     const struct layout *out = &step->out->layout;
     return out->shape[0] * out->shape[1] * out->shape[2];
 }
 
-/* A job of the variant's program, by a kernel for each direction, over the whole of out with
- * operands out and in: the space is its first argument. */
+/* Begins a job of the variant's program, with a kernel for each direction. Its space is the whole
+ * output with operands out and in, and is the first argument. */
 static void transform_begin(struct job *job, struct launcher *self,
                             const struct transform *transform, const char *forward,
                             const char *inverse)
@@ -67,7 +68,7 @@ static void transform_begin(struct job *job, struct launcher *self,
     job_add_space(job);
 }
 
-/* Fills in what all variants need of a step: its tables. */
+/* Sets what all variants need of a step: its tables. */
 static enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
                                          struct transform *transform, struct healcl_error *error)
 {
@@ -85,13 +86,13 @@ static enum healcl_status transform_init(struct launcher *self, const struct var
     TRY(derive_transform(self, step, &tables, error));
     transform->q = tables.q;
     transform->twiddles = tables.twiddles;
-    /* Some buffer must stand for one that is not used. */
+    /* An unused table needs a stand-in buffer. */
     transform->n_inv = tables.n_inv ? tables.n_inv : tables.twiddles;
     transform->perm = tables.permutation ? tables.permutation : tables.q;
     return HEALCL_OK;
 }
 
-/* The last arguments of kernels of one launch, whether or not they permute. */
+/* Adds the last arguments, which kernels take even if they do not permute. */
 static void add_tables(struct job *job, const struct transform *transform)
 {
     job_add_buffer(job, transform->q);
@@ -124,14 +125,12 @@ static enum healcl_status launch_stages_of_rows(struct launcher *self,
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
     add_tables(&job, transform);
     job.granule = n;
-    if (local_size > 1) { /* a work-group for each row */
+    if (local_size > 1) { /* one work-group for each row */
         job.space.elements_per_item = n;
         job.rounds = (n / local_size + 2) * (2 + log2_of(n));
         return job_launch_groups(&job, (uint64_t)count, local_size, error);
     }
-    /* Eight short rows of a modulus are done at once, where there are so many for each compute
-     * unit.
-     */
+    /* Eight short rows of a modulus are processed at once, if every compute unit has that many. */
     const int64_t units = self->device->info.compute_units, together = LANES * transform->k;
     if (n < NTT_ROW_MIN && count / units >= together)
         job.granule *= (uint64_t)together;
@@ -146,7 +145,7 @@ static const char *plan_stages(const struct step *step, const struct healcl_devi
     return NULL;
 }
 
-/* The general way: any length, any layout. */
+/* The general variant: any length, any layout. */
 static enum healcl_status launch_stages(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
@@ -170,14 +169,14 @@ static enum healcl_status launch_stages(struct launcher *self, const struct vari
 /* ---------------------------------------------------------------- in registers:
  * cl/ntt/registers.cl */
 
-/* No number has more: a transform's moduli are of the dtype of its output, its input is of that or
- * of int8. */
+/* No residue has more bits. A transform's moduli have the dtype of its output, and its input has
+ * this dtype or int8. */
 static uint32_t word_bits(const struct step *step)
 {
     return 8 * (uint32_t)dtype_size(step->out->storage->dtype);
 }
 
-/* Whether rows that follow each other lie closer together than the elements of one. */
+/* Whether consecutive rows are closer together in memory than the elements of a row. */
 static bool rows_lie_closer(const struct layout *layout)
 {
     int axis = layout->shape[2] > 1 ? 2 : 1;
@@ -185,7 +184,7 @@ static bool rows_lie_closer(const struct layout *layout)
            llabs(layout->stride[axis]) < llabs(layout->stride[3]);
 }
 
-/* Log2 of the rows of one l that a work-group does together where they lie so. */
+/* Log2 of the rows of one l that a work-group processes together, if rows are interleaved. */
 static uint32_t log2_rows(const struct step *step, const struct healcl_device *device)
 {
     const struct layout *out = &step->out->layout;
@@ -197,7 +196,7 @@ static uint32_t log2_rows(const struct step *step, const struct healcl_device *d
     return log2;
 }
 
-/* Whether local memory has room for a pass's exchanges; then in how many pieces. */
+/* Whether local memory has room for the exchanges of a pass. Sets the number of pieces. */
 static bool fits_memory(struct transform_pass *pass, const struct step *step,
                         const struct healcl_device *device)
 {
@@ -211,11 +210,11 @@ static bool fits_memory(struct transform_pass *pass, const struct step *step,
     return false;
 }
 
-/* Fits a pass of so many stages, 2^radix elements in registers, to a device: work-groups of
- * transform_local_size work-items, or more up to `most`, with as many lanes as that makes; where
- * there are not so many, of 2^LOG2_LEAST work-items, which GPUs run at once in any case: so
- * programs are few. There may be more or fewer lanes, but for the least. Where it can be,
- * neighbouring work-items have a line's elements. */
+/* Fits a pass of `stages` stages, with 2^radix elements in registers, to a device. A work-group has
+ * transform_local_size work-items, or more up to `most`, and as many lanes as these allow. If the
+ * lanes are too few for this, it has 2^LOG2_LEAST work-items: GPUs run as many at once anyway, and
+ * few sizes need few programs. It has at least 2^least lanes. If possible, neighbouring work-items
+ * access one cache line. */
 static bool fit_pass(struct transform_pass *pass, const struct step *step,
                      const struct healcl_device *device, uint32_t stages, uint32_t radix,
                      uint32_t wanted, uint32_t least, int64_t lanes, uint64_t most)
@@ -241,8 +240,8 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
     return true;
 }
 
-/* How rows lie between two passes: where out has them, if it has them as the columns, and in's are
- * not needed there; else in scratch memory. */
+/* Decides where rows are kept between two passes. That is the output, if its layout suits the
+ * columns and the input is not needed there. Otherwise it is scratch memory. */
 static void plan_between(const struct step *step, const struct healcl_device *device,
                          struct variant_plan *plan)
 {
@@ -259,8 +258,9 @@ static void plan_between(const struct step *step, const struct healcl_device *de
         passes->needs_scratch ? 2 * rounds_of(device, transform_rows(step) / rows, rows * n) : 2;
 }
 
-/* One pass where a work-group of twice the tuned size, or the least one, holds a row, or so many as
- * are to be done together: bytes move once. Else two, of about as many stages. */
+/* One pass is enough if a work-group of twice the tuned size, or of the least size, holds a row, or
+ * all rows that are processed together. It moves each byte once. Otherwise there are two passes
+ * with about the same number of stages. */
 static const char *plan_registers(const struct step *step, const struct healcl_device *device,
                                   struct variant_plan *plan)
 {
@@ -296,15 +296,16 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
     return fits ? NULL : "rows do not fit two passes";
 }
 
-/* Where a pass reads rows, or writes them. */
+/* What a pass reads rows from, or writes them to. */
 struct rows {
     const struct buffer *buffer;
     enum dtype dtype;
     struct layout layout; /* [l,r,k,n] */
-    bool is_between;      /* the passes */
+    bool is_between;      /* the buffer between the passes */
 };
 
-/* What the kernels follow ranges by, from the largest modulus that the host knows of. */
+/* The bound by which kernels track ranges. It follows from the largest modulus known to the
+ * host. */
 static uint32_t residue_limit(const struct launcher *self, const struct step *step)
 {
     const uint64_t most = host_largest(self, step, 1);
@@ -312,15 +313,15 @@ static uint32_t residue_limit(const struct launcher *self, const struct step *st
     return most == 0 || most >> (bits - 2) > 0 ? 2 : most >> (bits - 4) > 0 ? 4 : 16;
 }
 
-/* How many bits of a lane come first, so that neighbours have neighbours: all of them in columns,
- * and where permuted blocks have places far apart. */
+/* How many bits of a lane come first in the work-item's number, to give neighbours adjacent
+ * elements. all: in columns, and if permuted blocks are far apart. */
 static uint32_t lane_first(const struct transform_pass *pass, const struct rows *rows, bool all)
 {
     return all ? pass->log2_lanes : rows_lie_closer(&rows->layout) ? pass->log2_rows : 0;
 }
 
-/* The rows [first, end); with any that lie closer, of whole l. perm, of blocks: NULL where
- * values are in order. */
+/* Launches a pass over the rows [first, end). If rows are interleaved, the range has whole l. perm
+ * is for blocks; NULL: values are not permuted. */
 static enum healcl_status launch_pass(struct launcher *self, const struct transform *transform,
                                       const struct transform_passes *passes, bool is_columns,
                                       const struct rows *out, const struct rows *in,
@@ -385,7 +386,7 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
                              (size_t)1 << (pass->stages - pass->log2_e + pass->log2_lanes), error);
 }
 
-/* Rows by two passes. */
+/* Transforms rows by two passes. */
 static enum healcl_status launch_in_two(struct launcher *self, struct transform *transform,
                                         const struct transform_passes *passes,
                                         const struct rows *out, const struct rows *in,
@@ -444,14 +445,14 @@ static enum healcl_status launch_registers(struct launcher *self, const struct v
 /* ---------------------------------------------------------------- whole rows, or batches of
  * interleaved rows, in one work-item each: cl/ntt/rows.cl */
 
-/* Scratch memory of a compute unit's work-items takes no more than this, or there is one of them:
- * it stays in the caches, whichever of them runs. */
+/* The most scratch memory of a compute unit's work-items, unless it has only one. Then the memory
+ * stays in the caches, whichever work-item runs. */
 enum { SCRATCH_BYTES = 2 << 20 };
 
-/* Bytes of a row that caches have room for beside another one. */
+/* The largest row, in bytes, that fits into caches beside another one. */
 enum { TWO_ROWS_MAX = 128 << 10 };
 
-/* Words from a row in scratch memory to the next. */
+/* The words between the starts of consecutive rows in scratch memory. */
 static int64_t pitch_of(int64_t n)
 {
     return n + NTT_ROW_PADDING;
@@ -472,8 +473,8 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
                : "eight rows do not fit one allocation";
 }
 
-/* Whether the elements of one number, in the rows of one l, lie side by side: [l,r,k,n] in memory
- * as [l,n,r,k]. */
+/* Whether the rows of one l are interleaved element by element: [l,r,k,n] in memory as
+ * [l,n,r,k]. */
 static bool is_interleaved(const struct layout *layout)
 {
     int64_t r = layout->shape[1], k = layout->shape[2];
@@ -487,15 +488,16 @@ static uint32_t row_tiles(int64_t n)
     return tiles < NTT_RADIX ? (uint32_t)tiles : NTT_RADIX;
 }
 
-/* Batches that the first compute unit takes, with so many work-items for each. */
+/* The batches of the first compute unit, if each unit has `work_items` work-items. */
 static int64_t first_share(int64_t batches, int64_t units, int64_t work_items)
 {
     int64_t all = units * work_items, rest = batches % all;
     return batches / all * work_items + (rest < work_items ? rest : work_items);
 }
 
-/* So many work-items for every compute unit that one which starts late, for its thread has to wake,
- * does fewer of them; but no more than have room. Of those, what shares the batches evenly. */
+/* The number of work-items for every compute unit. It is large enough that a unit whose thread
+ * wakes up late runs fewer of them, but limited by scratch memory. Among these numbers, the one
+ * that shares batches most evenly is taken. */
 static int64_t count_work_items(const struct launcher *self, int64_t batches, int64_t scratch_bytes)
 {
     int64_t units = self->device->info.compute_units, most = 32;
@@ -510,9 +512,9 @@ static int64_t count_work_items(const struct launcher *self, int64_t batches, in
     return units * best;
 }
 
-/* Whether the kernel can leave its results in the rows of the output: they begin at multiples of
- * its vectors, which are cache lines (OpenCL aligns buffers to 128 bytes), and are in natural
- * order. */
+/* Whether the kernel can keep its results in the rows of the output. The rows must be in natural
+ * order, and aligned to the kernel's vectors, which are cache lines. OpenCL aligns buffers to 128
+ * bytes. */
 static bool has_direct_rows(const struct transform *transform)
 {
     const struct step *step = transform->step;
@@ -525,8 +527,8 @@ static bool has_direct_rows(const struct transform *transform)
     return in_natural_order && aligned && out->stride[3] == 1;
 }
 
-/* As many rows of a batch as leave each compute unit a batch, where little scratch memory may be
- * taken: fewer take longer, but not as long as the units that would have nothing to do. */
+/* Limits the rows of a batch to leave every compute unit a batch, if scratch memory is small.
+ * Smaller batches are slower, but idle compute units cost more. */
 static int64_t limit_batch(const struct launcher *self, int64_t batch_rows, int64_t row_bytes)
 {
     const int64_t units = self->device->info.compute_units;
@@ -555,11 +557,11 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
                                  pitch_of(transform.n) * bits / 8);
     int64_t batches = out->shape[0] * ((rows + batch_rows - 1) / batch_rows);
     bool direct = batch_rows == 1 && has_direct_rows(&transform);
-    /* The inverse of long rows fetches its tiles in any case. */
+    /* The inverse of long rows fetches its tiles anyway. */
     bool large =
         direct && !(transform.inverse && transform.n > NTT_ROW_TILE) &&
         passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
-    /* A permuted row is written all over: that had better be where the caches hold it. */
+    /* A permuted row is written in random order, which should happen in the caches. */
     bool scatters = transform.inverse && step->in[3] && transform.n > NTT_ROW_TILE;
     bool scratch = large || scatters || !direct || step->in[0]->storage == step->out->storage;
     int64_t scratch_bytes = scratch ? batch_rows * pitch_of(transform.n) * bits / 8 : 0;
@@ -573,7 +575,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     job_define_number(&job, "INVERSE", transform.inverse);
     job_define_number(&job, "ROW_TILES", row_tiles(transform.n));
     job_define_number(&job, "INTERLEAVED", interleaved);
-    if (interleaved) /* ciphertexts of two components, or any number of rows */
+    if (interleaved) /* two rows, as in ciphertexts of two components, or any number */
         job_define_number(&job, "BATCH_ROWS", batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
     job_define_number(&job, "PERMUTED", step->in[3] != NULL);
     if (large)
@@ -587,7 +589,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
                                   &transform.rows, error));
         job_add_written(&job, &transform.rows);
     } else
-        job_add_buffer(&job, transform.q); /* some buffer must stand for it */
+        job_add_buffer(&job, transform.q); /* an unused argument needs a stand-in buffer */
     job_add_uint(&job, scratch);
     job_add_buffer(&job, transform.q);
     job_add_buffer(&job, transform.twiddles);

@@ -5,29 +5,30 @@
 #include "kernels/derived.h"
 
 enum {
-    RECORDED_MOST = 4096, /* launches of a plan: a driver has memory for so many kernel objects */
-    SCRATCH_MOST = 4,     /* buffers of a step */
-    FAILURES_MOST = 12    /* that count */
+    RECORDED_MOST =
+        4096, /* launches of a plan: drivers have memory for a limited number of kernel objects */
+    SCRATCH_MOST = 4,  /* buffers of a step */
+    FAILURES_MOST = 12 /* more failures do not lengthen the wait */
 };
 
-/* Memory that a step takes from the pool, and gives back. */
+/* Memory that a step takes from the pool and returns. */
 struct scratch {
     uint64_t bytes, serial;
-    struct buffer buffer; /* empty but while the step is launched */
+    struct buffer buffer; /* empty except while the step is launched */
 };
 
 struct recording {
     struct launch_recorder launches;
-    uint64_t epoch; /* of the device's recordings */
-    uint32_t stays; /* bit i: launches may depend on what input i holds */
+    uint64_t epoch; /* of the device, at the time of the recording */
+    uint32_t stays; /* bit i: launches may depend on the contents of input i */
     struct scratch scratch[SCRATCH_MOST];
     uint32_t scratch_count;
 };
 
 struct step_recording {
-    struct recording *recording;       /* or NULL */
-    uint32_t launched;                 /* so often since the last failure, and not recorded */
-    uint32_t failures;                 /* in a row: the next attempt takes twice as many launches */
+    struct recording *recording; /* or NULL */
+    uint32_t launched;           /* unrecorded launches since the last failure */
+    uint32_t failures; /* consecutive ones: each doubles the launches before the next attempt */
     uint64_t generations[STEP_INPUTS]; /* of the inputs' storages, at the last launch */
 };
 
@@ -63,8 +64,8 @@ static const struct device_storage *storage_of_input(const struct launcher *self
     return step->in[i] ? &self->storages[step->in[i]->storage->id] : &none;
 }
 
-/* Bit i: input i has tables, or tables of another one depend on it, too. *found: whether one is in
- * a buffer. */
+/* Bit i: input i has derived tables, or tables of another input depend on it. *found: whether
+ * `buffer` is one of these tables. */
 static uint32_t inputs_of_tables(const struct launcher *self, const struct step *step,
                                  const struct buffer *buffer, bool *found)
 {
@@ -86,7 +87,8 @@ static bool lies_in(const struct buffer *buffer, const void *memory, size_t byte
     return (uintptr_t)buffer - (uintptr_t)memory < bytes;
 }
 
-/* The buffer that stands for memory which was scratch: it is in the pool again. Else NULL. */
+/* The buffer that replaces scratch memory of the recording. The memory is in the pool again. NULL
+ * if it was not scratch. */
 static const struct buffer *find_scratch(struct healcl_device *device, struct recording *recording,
                                          const struct launch_argument *argument)
 {
@@ -107,7 +109,7 @@ static const struct buffer *find_scratch(struct healcl_device *device, struct re
     return &scratch->buffer;
 }
 
-/* Returns whether all that the launches use can be found again. */
+/* Finds all memory that the launches use. Returns whether this succeeds. */
 static bool find_buffers(const struct launcher *self, const struct step *step,
                          struct recording *recording)
 {
@@ -143,7 +145,7 @@ static void note_failure(struct launcher *self, struct step_recording *at)
     at->failures += at->failures < FAILURES_MOST;
 }
 
-/* Bit i: input i is as it was when this was asked last. */
+/* Bit i: input i has not changed since the last call. */
 static uint32_t same_inputs(const struct launcher *self, const struct step *step,
                             struct step_recording *at)
 {
@@ -157,8 +159,8 @@ static uint32_t same_inputs(const struct launcher *self, const struct step *step
     return same;
 }
 
-/* An input without tables, which is another one than in the launch before, is data alone: launches
- * do not depend on it. */
+/* If an input has no tables and has changed since the last launch, it is only data: launches do not
+ * depend on it. */
 static enum healcl_status record(struct launcher *self, struct step_recording *at, uint32_t same,
                                  const struct step *step, launch_function *launch,
                                  const struct step *launched, struct healcl_error *error)
@@ -193,7 +195,7 @@ static enum healcl_status acquire_scratch(struct healcl_device *device, struct s
     return HEALCL_OK;
 }
 
-/* Memory that a launch lacks is that of storages, which begin with their buffers. */
+/* A buffer without memory is that of a storage, of which it is the first member. */
 static enum healcl_status launch_again(struct launcher *self, const struct recorded_launch *launch,
                                        struct healcl_error *error)
 {
@@ -221,7 +223,7 @@ static enum healcl_status replay(struct launcher *self, struct recording *record
     return status;
 }
 
-/* A trace names what only the launch itself knows. */
+/* With a trace nothing is recorded: it needs names that only the launch itself knows. */
 enum healcl_status recording_launch(struct launcher *self, const struct step *step,
                                     launch_function *launch, const struct step *launched,
                                     struct healcl_error *error)

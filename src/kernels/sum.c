@@ -3,11 +3,11 @@
 #include "kernels/derived.h"
 #include "kernels/kernels.h"
 
-/* Tunables of what shares sums out. */
+/* Tunables for dividing sums among work-items. */
 enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
 
-/* Whether cl/sum/columns.cl, or product_columns.cl, can do sums of so many terms in rows of n
- * elements. */
+/* Why cl/sum/columns.cl and product_columns.cl cannot compute sums of `count` terms in rows of n
+ * elements; or NULL. */
 static const char *sum_vectors_obstacle(const struct healcl_device *device, int64_t count,
                                         int64_t n)
 {
@@ -18,8 +18,7 @@ static const char *sum_vectors_obstacle(const struct healcl_device *device, int6
                                 : NULL;
 }
 
-/* How many of these terms one launch adds up: work-items of some devices cannot go round a
- * loop as often as they like. */
+/* The number of terms that one launch adds up: some devices limit the iterations of loops. */
 static int64_t terms_at_once(const struct launcher *self, int64_t terms)
 {
     const int64_t most = (int64_t)(self->device->info.loop_limit / 2);
@@ -27,13 +26,13 @@ static int64_t terms_at_once(const struct launcher *self, int64_t terms)
 }
 
 enum {
-    ITEMS_OF_UNIT = 1024, /* work-items with which a compute unit has enough to do */
-    TERMS_MIN = 8192,     /* of all sums, or of one, that are worth another program */
+    ITEMS_OF_UNIT = 1024, /* work-items that keep a compute unit busy */
+    TERMS_MIN = 8192,     /* of all sums, or of one: fewer are not worth another program */
     LONG_SUM = 256,
-    FEW_TERMS = 16,    /* of a sum, that a work-item takes alone */
-    TERMS_OF_ITEM = 4, /* at least, where work-items are only to be more */
+    FEW_TERMS = 16,    /* of a sum: one work-item takes them alone */
+    TERMS_OF_ITEM = 4, /* at least, if the only aim is more work-items */
     LINE = CACHE_LINE / sizeof(int64_t),
-    LINES = 4 * LINE /* elements: that touch at most one line more than they fill */
+    LINES = 4 * LINE /* elements: enough that a partial line costs little */
 };
 
 static uint64_t items_wanted(const struct healcl_device *device)
@@ -42,9 +41,9 @@ static uint64_t items_wanted(const struct healcl_device *device)
 }
 
 /*
- * Shares out so many terms of each column. beside: where the terms of so many columns lie beside
- * those that come next, their number, else 0. Then work-items stand as terms do; as many as have
- * whole lines to read, and if lines do not begin with columns a few lines.
+ * Divides the terms of each column among work-items. beside: the number of columns whose next terms
+ * are adjacent in memory, or 0. If it is not 0, work-items follow the order of terms in memory.
+ * They are as many as read whole cache lines, or a few lines if columns do not start at one.
  */
 static struct sharing share_terms(const struct healcl_device *device, uint64_t columns,
                                   int64_t terms, int64_t beside)
@@ -70,7 +69,7 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
     sharing.inner = beside > 0 ? inner_min : items / sharing.parts;
     sharing.rows = items / (sharing.inner * sharing.parts);
     uint32_t line =
-        LINE % sharing.inner == 0 ? LINE / sharing.inner : LINE; /* sums that fill one */
+        LINE % sharing.inner == 0 ? LINE / sharing.inner : LINE; /* sums that fill a cache line */
     if (sharing.rows > line)
         sharing.rows -= sharing.rows % line;
     return sharing;
@@ -88,7 +87,7 @@ static const char *local_obstacle(const struct step *step, const struct healcl_d
                                                      : NULL;
 }
 
-/* Launches over all elements of the job's space, with the rest of the arguments. */
+/* Adds the remaining arguments, and launches over all elements of the job's space. */
 static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
                                         struct healcl_error *error)
 {
@@ -101,15 +100,15 @@ static enum healcl_status launch_shared(struct job *job, const struct sharing *s
     return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
 }
 
-/* How many factors a term has; the moduli are the input behind them. */
+/* The number of factors in a term. The next input has the moduli. */
 static int factors_of(const struct step *step)
 {
     return step->kind == STEP_AXIS_MODSUM ? 1 : 2;
 }
 
-/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
- * permutation and whether they add to out. Those of cl/sum/items.cl and local.cl take so
- * axis_modsum, too. */
+/* Begins a job with the first arguments of all kernels of modmul_axis_sum: the space, the tensors,
+ * q, the permutation, and whether they add to out. The kernels of cl/sum/items.cl and local.cl for
+ * axis_modsum take the same arguments. */
 static enum healcl_status begin_product(struct job *job, struct launcher *self,
                                         const struct variant_plan *plan, bool adds,
                                         struct healcl_error *error)
@@ -118,11 +117,11 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
     const int factors = factors_of(step);
     const struct buffer *q, *perm;
     TRY(derive_modulus_vector(self, step, factors, &q, error));
-    perm = q; /* some buffer must stand for one that is not used */
+    perm = q; /* an unused argument needs a stand-in buffer */
     if (step->in[3])
         TRY(derive_permutation(self, step, &perm, error));
     TRY(job_begin(job, self, step, plan, factors, error));
-    if (step->kind == STEP_BASE_CONVERSION) /* the last argument so far is b */
+    if (step->kind == STEP_BASE_CONVERSION) /* b is the last argument so far */
         TRY(derive_weights(self, step,
                            &job->launch.arguments[job->launch.argument_count - 1].buffer, error));
     if (factors == 1) {
@@ -135,11 +134,12 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
     return HEALCL_OK;
 }
 
-/* Of cl/sum/items.cl: elements of a tile, and the local memory of a group's at most. */
+/* For cl/sum/items.cl: elements of a tile, and the most local memory of a work-group. */
 enum { TILE = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * 8 };
 
-/* Launches its kernel over the space of a job, of which each work-item, or place of a tile, has
- * count rows. With a permutation the space lacks n, which is that of tiles. */
+/* Launches a kernel of cl/sum/items.cl over the space of a job. Each work-item, or element of a
+ * tile, has `count` rows. With a permutation, tiles cover n, and the space does not have that
+ * axis. */
 static enum healcl_status launch_items(struct job *job, const struct step *step,
                                        const struct product_rows *rows, uint32_t count,
                                        struct healcl_error *error)
@@ -155,7 +155,7 @@ static enum healcl_status launch_items(struct job *job, const struct step *step,
     if (!step->in[3])
         return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
                                  error);
-    const uint32_t perm = job->launch.argument_count - 3; /* then come flags and rows */
+    const uint32_t perm = job->launch.argument_count - 3; /* flags and rows follow it */
     TRY(derive_inverse_permutation(self, step, &job->launch.arguments[perm].buffer, error));
     job->launch.kernel = "modmul_axis_sum_turned";
     job_define(job, "TURNED", "");
@@ -165,7 +165,7 @@ static enum healcl_status launch_items(struct job *job, const struct step *step,
 
 /* ---------------------------------------------------------------- along an axis */
 
-/* Elements of a row whose lanes are worth adding up one by one. */
+/* Shorter rows, in elements, are not worth adding up lane by lane. */
 enum { ROW_MIN = 64 };
 
 static int64_t terms_of(const struct step *step)
@@ -173,7 +173,8 @@ static int64_t terms_of(const struct step *step)
     return step->in[0]->layout.shape[step->value[0]];
 }
 
-/* The output's elements, with operands out and a at the axis's first element; not simplified. */
+/* The output's elements as a space. Its operands are out, and a at the first element of the axis.
+ * It is not simplified. */
 static struct space space_of_sum(const struct step *step)
 {
     struct layout a_view = layout_drop_axis(&step->in[0]->layout, (uint32_t)step->value[0]);
@@ -212,7 +213,7 @@ static enum healcl_status launch_columns(struct launcher *self, const struct var
     return job_launch_of(&job, 1, error);
 }
 
-/* The axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
+/* The summed axis is followed by a last axis of 1, 2, 4 or 8: see axis_modsum_rows. */
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
                              struct variant_plan *plan)
 {
@@ -249,8 +250,8 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     return job_launch_of(&job, 1, error);
 }
 
-/* The simplified space of a sum, with the vector of moduli, which varies along the last axis only,
- * as that operand. */
+/* The simplified space of a sum. This operand is the vector of moduli, which varies along the last
+ * axis only. */
 static struct space space_with_moduli(const struct step *step, uint32_t operand)
 {
     struct space space = space_of_sum(step);
@@ -262,7 +263,8 @@ static struct space space_with_moduli(const struct step *step, uint32_t operand)
     return space;
 }
 
-/* As share_terms has it, of a's elements with out's places; the space is simplified. */
+/* The argument `beside` of share_terms, for a's elements at out's positions. The space must be
+ * simplified. */
 static int64_t columns_beside(const struct space *space, int64_t stride)
 {
     int64_t size = 1;
@@ -276,7 +278,7 @@ static int64_t columns_beside(const struct space *space, int64_t stride)
 
 enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
 
-/* Terms are shared out in segments, where columns are so few that work-groups share one. */
+/* Terms are divided into segments if columns are so few that several work-groups share one. */
 static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
                                    struct variant_plan *plan)
 {
@@ -302,7 +304,7 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
                : "there are many columns, and terms do not lie beside each other";
 }
 
-/* Adds up the segments of a sum: out and a, unless NULL, stand for the step's. */
+/* Adds up the segments of a sum. out and a replace the step's, unless they are NULL. */
 static enum healcl_status launch_segments(struct launcher *self, const struct variant_plan *plan,
                                           const struct buffer *out, const struct buffer *a,
                                           struct healcl_error *error)
@@ -320,7 +322,7 @@ static enum healcl_status launch_segments(struct launcher *self, const struct va
     return launch_shared(&job, &sum->sharing, error);
 }
 
-/* Operand k has the space's elements in C order from 0 on. */
+/* Gives the operand the space's elements in C order, from 0 on. */
 static void pack_operand(struct space *space, uint32_t operand)
 {
     int64_t stride = 1;
@@ -329,7 +331,7 @@ static void pack_operand(struct space *space, uint32_t operand)
         space->operand[operand].stride[axis] = stride;
 }
 
-/* The sums of segments, reduced, lie in scratch memory before they are added up. */
+/* Sums of segments are reduced and kept in scratch memory, then added up. */
 static enum healcl_status launch_shared_sum(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
@@ -360,7 +362,7 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
     return status;
 }
 
-/* Operands: out, a at the axis's first element, q. */
+/* The space has operands out, a at the first element of the axis, and q. */
 static const char *plan_terms(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
@@ -387,7 +389,7 @@ static enum healcl_status launch_item_sums(struct launcher *self, const struct v
     return launch_items(&job, step, &rows, 1, error);
 }
 
-/* Some terms after others: later ones are added to out. */
+/* Sums a part of the terms at a time. Later parts are added to out. */
 static enum healcl_status launch_axis_modsum(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
@@ -431,8 +433,8 @@ const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum
 
 /* ---------------------------------------------------------------- of products */
 
-/* Puts the axis of the batch into a space of out, a and b, before one of its axes; of a single sum
- * nothing changes. */
+/* Inserts the axis of the batch before an axis of a space of out, a and b. Does nothing for a
+ * single sum. */
 static void add_batch(struct space *space, uint32_t axis, const struct product_sum *sum)
 {
     if (sum->batch == 1)
@@ -443,7 +445,7 @@ static void add_batch(struct space *space, uint32_t axis, const struct product_s
     space->operand[2].stride[axis] = sum->b_distance;
 }
 
-/* Finds a step's sums, of which the last may have fewer terms. */
+/* Finds the sums of a step. The last one may have fewer terms. */
 static void plan_sums(const struct step *step, struct variant_plan *plan)
 {
     struct product_sum *sum = &plan->products.sum;
@@ -462,13 +464,13 @@ static const char *plan_product_columns(const struct step *step, const struct he
         return obstacle;
     if (a->stride[3] != 1)
         return "rows are not in order";
-    /* One modulus after the other would go over the same lines of out, and the same a. */
+    /* Modulus by modulus, a work-item would access the same lines of out, and the same a, again. */
     return out->shape[1] > 1 && out->stride[1] == 1 && a->stride[2] == 0 && !step->in[3]
                ? "moduli share a, and lie together in out"
                : NULL;
 }
 
-/* The space is as modmul_axis_sum_vectors wants it. */
+/* The space is as modmul_axis_sum_vectors expects it. */
 static enum healcl_status launch_product_columns(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
@@ -488,7 +490,7 @@ static enum healcl_status launch_product_columns(struct launcher *self,
     operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[2], 0, a->stride[0]}};
     operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[2], 0, b->stride[0]}};
     add_batch(&job.space, 2, sum);
-    const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1; /* behind the space's own */
+    const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1; /* after the space's */
     job.space.shape[axis_n] = n;
     job.space.shape[axis_terms] = a->shape[1];
     operand[0].stride[axis_n] = out->stride[2];
@@ -499,7 +501,7 @@ static enum healcl_status launch_product_columns(struct launcher *self,
     return job_launch_of(&job, 1, error);
 }
 
-/* In HEAL's layout: see modmul_axis_sum_rows. */
+/* For HEAL's layout: see modmul_axis_sum_rows. */
 static const char *plan_product_rows(const struct step *step, const struct healcl_device *device,
                                      struct variant_plan *plan)
 {
@@ -548,7 +550,7 @@ static const char *plan_products(const struct step *step, const struct healcl_de
     return NULL;
 }
 
-/* Adds an axis to a space of sums, by the order of out's elements. */
+/* Adds an axis to a space of sums, ordered by out's stride. */
 static void add_axis(struct space *space, int64_t size, int64_t out, int64_t a, int64_t b,
                      int64_t q)
 {
@@ -563,7 +565,7 @@ static void add_axis(struct space *space, int64_t size, int64_t out, int64_t a, 
         space->operand[k].stride[axis] = strides[k];
 }
 
-/* The sums [batch,reps,k,n], where rows are permuted without n. */
+/* Sets a space to the sums [batch,reps,k,n], without n if rows are permuted. */
 static void set_sums(struct space *space, const struct product_sum *sum, bool permutes)
 {
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
@@ -580,7 +582,7 @@ static void set_sums(struct space *space, const struct product_sum *sum, bool pe
         space_add_axis(space);
 }
 
-/* Many terms of few sums, or terms beside each other. */
+/* For few sums with many terms, or with terms adjacent in memory. */
 static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
                                         struct variant_plan *plan)
 {
@@ -625,8 +627,9 @@ static const char *plan_items(const struct step *step, const struct healcl_devic
                                          : NULL;
 }
 
-/* How many sums of a work-item share a factor, and the modulus: rows that divide an axis, as far
- * apart as they can be. That leaves enough of the items, and neighbours along the last axis. */
+/* The number of sums that one work-item computes with the same factor and modulus. These rows
+ * divide an axis and are as far apart as possible. Enough work-items remain, and neighbours still
+ * follow the last axis. */
 static int64_t find_rows(const struct space *space, bool permutes, uint64_t items,
                          const struct healcl_device *device, uint32_t *found)
 {
@@ -681,7 +684,7 @@ static enum healcl_status launch_product_items(struct launcher *self,
     space->shape[axis] = apart;
     space->end /= (uint64_t)count;
     if (rows.short_terms < rows.terms) {
-        while (space->rank < 3) /* as kernels are compiled for */
+        while (space->rank < 3) /* the least number of axes that kernels are compiled for */
             space_add_axis(space);
         for (axis = 0; space->operand[0].stride[axis] != sum->out_distance;)
             axis++;
@@ -690,7 +693,7 @@ static enum healcl_status launch_product_items(struct launcher *self,
     return launch_items(&job, plan->step, &rows, (uint32_t)count, error);
 }
 
-/* Which operand along an axis is the same again and again: b, else a, else none. */
+/* Whether an operand is constant along an axis: b, or else a. *by_a: it is a. */
 static bool is_shared(const struct products *found, uint32_t axis, bool *by_a)
 {
     *by_a = found->strides[2][axis] != 0 && found->strides[1][axis] == 0;
@@ -708,7 +711,7 @@ static const char *plan_product_groups(const struct step *step, const struct hea
     const bool lie_together = a->stride[2] == 1 && b->stride[2] == 1 && out->stride[1] == 1;
     found->rows = out->shape[2] % LANES == 0 ? 2 : 0;
     found->k = (k == 2 || k == 4) && lie_together ? k : 1;
-    for (int i = 0; i < 3; i++) /* those of a and b but along the terms */
+    for (int i = 0; i < 3; i++) /* the strides of a and b, except along the terms */
         for (int axis = 0; axis < 3; axis++)
             found->strides[i][axis] = layouts[i]->stride[axis + (i > 0 && axis > 0)];
     const uint32_t other = 2 - found->rows;
@@ -730,7 +733,7 @@ static enum healcl_status launch_product_groups(struct launcher *self,
     const struct products found = plan->products;
     const struct layout *a = &found.sum.a, *b = &found.sum.b, *out = &found.sum.out;
     const uint32_t axes[2] = {found.inner == 1 ? 2 - found.rows : 1, found.inner};
-    const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* of found.strides */
+    const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* indices into found.strides */
     const int64_t n = out->shape[found.rows];
     const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / found.k;
     struct layout blocks = {.rank = 3, .shape = {(n + block - 1) / block}};
@@ -765,7 +768,8 @@ static enum healcl_status launch_product_groups(struct launcher *self,
     return job_launch_of(&job, 1, error);
 }
 
-/* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
+/* Sums a part of the products at a time. The space is [reps,k,n]. out and b have stride m along n,
+ * a has stride l. */
 static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
@@ -820,8 +824,8 @@ static const struct variant product_variants[] = {
      "modmul_axis_sum", "cl/core/sums.cl", "anything"},
 };
 
-/* Where the last of a batch has fewer terms, and its kernel does not know of that, it goes alone.
- */
+/* The last sum of a batch may have fewer terms. If the kernel cannot handle this, it is launched
+ * alone. */
 static enum healcl_status launch_sums(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {

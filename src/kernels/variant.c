@@ -3,7 +3,7 @@
 #include "kernels/kernels.h"
 #include "kernels/recording.h"
 
-/* A family for each name in the table of steps; "none" has no variants. */
+/* One family for each name in the table of steps. "none" has no variants. */
 #define STEP(kind, id, reference, device, kernels, ...) extern const struct family family_##kernels;
 #include "plan/steps.def"
 #undef STEP
@@ -25,7 +25,7 @@ const struct family *family_at(size_t place)
     const struct family *last = NULL;
     for (int kind = 0; kind < STEP_KINDS; kind++) {
         const struct family *family = family_of((enum step_kind)kind);
-        if (!family || family == last || kind == STEP_VENDOR) /* kinds of one stand together */
+        if (!family || family == last || kind == STEP_VENDOR) /* kinds of one family are adjacent */
             continue;
         last = family;
         if (place-- == 0)
@@ -48,7 +48,7 @@ uint32_t style_tunables(enum kernel_family preference, enum kernel_style style, 
     return tunables;
 }
 
-/* Work-items of these styles go round loops as often as their sizes say. */
+/* The loops of work-items in these styles grow with sizes of the data. */
 static bool is_fat(enum kernel_style style)
 {
     return style == STYLE_VECTORS || style == STYLE_SINGLE;
@@ -83,7 +83,7 @@ void plan_variant(const struct step *step, const struct healcl_device *device,
     plan->step = step;
     plan->variant = family->variants;
     while (obstacle_of(family, plan->variant, step, device, plan))
-        plan->variant++; /* the last one has none */
+        plan->variant++; /* the last variant has no obstacle */
 }
 
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device)
@@ -99,7 +99,7 @@ const char *step_obstacle(const struct step *step, const struct healcl_device *d
 {
     static const char forced[] = "HEALCL_LACKS says so";
     const struct family *family = family_of(step->kind);
-    const bool has_own = step->kind != STEP_VENDOR; /* kernels, that the self-test answers for */
+    const bool has_own = step->kind != STEP_VENDOR; /* kernels that the self-test covers */
     if (has_own && device->info.failed_families >> family->preference & 1)
         return device->info.family_failure;
     if (!device->programs->forced_unsupported)
@@ -174,7 +174,7 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
     return status;
 }
 
-enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */
+enum { SMALL_RESULT_BYTES = 1 << 16 }; /* smaller copies are not worth a kernel: bytes are copied */
 
 static bool packs_bytes(const struct tensor *tensor, uint64_t bytes)
 {
@@ -188,7 +188,7 @@ const char *pack_obstacle(const struct launcher *self, const struct step *step,
     return bytes == 0 || packs_bytes(tensor, bytes) ? NULL : step_obstacle(&copy, self->device);
 }
 
-/* The packed elements are an output like any other: that of a storage behind those of the plan. */
+/* The packed elements are an output like any other. Their storage comes after those of the plan. */
 enum healcl_status launch_pack(struct launcher *self, const struct step *step,
                                const struct tensor *tensor, const struct buffer *out,
                                struct healcl_error *error)
@@ -209,7 +209,7 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     copy.in[0] = tensor;
     *launcher_memory(self, &packed) = *out;
     enum healcl_status status = recording_launch(self, step, launch_variant, &copy, error);
-    *launcher_memory(self, &packed) = (struct buffer){0}; /* it is the caller's */
+    *launcher_memory(self, &packed) = (struct buffer){0}; /* the caller owns it */
     return status;
 }
 
@@ -247,7 +247,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
     job->space = plan->space;
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));
-    for (int i = 0; i < inputs; i++) /* some buffer must stand for a scalar's */
+    for (int i = 0; i < inputs; i++) /* a scalar needs a stand-in buffer */
         TRY(job_add_input(job, is_scalar(step, i) ? step->out : step->in[i], error));
     return HEALCL_OK;
 }

@@ -13,13 +13,13 @@ bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct devic
            strstr(info->platform, kernel->device);
 }
 
-/* A kernel in one of its alternatives, and its launch for a step. */
+/* A kernel with one of its alternatives, and its launch for a step. */
 struct pick {
     const struct vendor_kernel *kernel;
     const char *name; /* of the alternative */
     const struct vendor_launch *launch;
     uint32_t choice; /* vendor_choice */
-    bool is_tuned;   /* that choice was made for the device */
+    bool is_tuned;   /* the choice was tuned for the device */
 };
 
 /* ---------------------------------------------------------------- which kernel */
@@ -37,15 +37,15 @@ static void set_values(const struct step *step, struct expression_values *values
     }
 }
 
-/* Whether passes have made a step of a form that docs/VENDORS.md does not tell of. */
+/* Whether passes have changed a step to a form that docs/VENDORS.md does not describe. */
 static bool is_of_passes(const struct step *step)
 {
     return (step->kind == STEP_INTT && step->in[5]) ||
            (step->kind == STEP_MODMUL_AXIS_SUM && step->in[1]->layout.rank != 3);
 }
 
-/* Kernels for a step, in the order of their manifests, are those of the step's vendor's operation,
- * or with a plan those for its built-in kind. */
+/* Kernels for a step, in the order of their manifests. Without a plan they belong to the step's
+ * vendor operation, with a plan to its built-in kind. */
 static const struct vendor_replacement *replacement_at(const struct plan *plan,
                                                        const struct step *step, uint32_t i)
 {
@@ -56,7 +56,7 @@ static const struct vendor_replacement *replacement_at(const struct plan *plan,
     return at;
 }
 
-/* NULL behind the last one. */
+/* NULL after the last one. */
 static const struct vendor_kernel *kernel_at(const struct plan *plan, const struct step *step,
                                              uint32_t i)
 {
@@ -67,8 +67,8 @@ static const struct vendor_kernel *kernel_at(const struct plan *plan, const stru
     return replacement ? replacement->kernel : NULL;
 }
 
-/* NULL where the kernel is not for the device, or an alternative of it not for the step: why has
- * the reason then, and is HEALCL_REFUSED where an expression fails. The launch may be in made. */
+/* NULL if the kernel is not for the device, or its alternative is not for the step. Then why has
+ * the reason, which is HEALCL_REFUSED if an expression fails. made may hold the launch. */
 static const struct vendor_launch *launch_of(const struct plan *plan, const struct step *step,
                                              const struct healcl_device *device, uint32_t choice,
                                              struct vendor_launch *made, struct healcl_error *why)
@@ -121,16 +121,16 @@ static bool pick(const struct plan *plan, const struct step *step,
     return true;
 }
 
-/* What a step's kernel is chosen from: see struct kernel_choices. */
+/* Identifies the candidates for a step: see struct kernel_choices. */
 static uint64_t identity_of(const struct plan *plan, const struct step *step)
 {
     return plan ? vendor_of_table(plan->table)->replacement_identities[step->kind]
                 : step->vendor->operation->identity;
 }
 
-/* The one that was chosen for the device, or else the first one, that can run a step; its kernel is
- * NULL where there is none. An expression that fails refuses the step: refused is HEALCL_REFUSED
- * then. */
+/* The kernel chosen for the device if it can run the step, or else the first one that can. The
+ * kernel is NULL if none can. If an expression fails, the step is refused: then refused is
+ * HEALCL_REFUSED. */
 static struct pick pick_for(const struct plan *plan, const struct step *step,
                             const struct healcl_device *device, struct vendor_launch *made,
                             struct healcl_error *refused)
@@ -173,7 +173,7 @@ bool step_is_left_out(const struct step *step, const struct healcl_device *devic
     return (device && vendor_has_kernel(step, device)) != (step->side == STEP_OF_KERNEL);
 }
 
-/* As traces and reports name it. */
+/* The kernel's name in traces and reports. */
 static struct manifest_kernel manifest_kernel_of(const struct step *step, const struct pick *picked)
 {
     if (!picked->kernel)
@@ -237,7 +237,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
             .stride = tensor->layout.stride};
         native.arguments[i].tensor = &native.tensors[i];
     }
-    /* Its commands are its own: only the call can be seen. */
+    /* Its commands are not visible: the span covers the call. */
     const size_t span = trace_begin(device->trace, "native", kernel->kernel);
     trace_manifest_kernel(device->trace, span, &manifest);
     enum healcl_status status = device_call(device, call_native, &native, error);
@@ -312,7 +312,8 @@ const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);
 
 /* ---------------------------------------------------------------- built-in kinds of steps */
 
-/* The plan whose manifests have kernels for a step's kind; NULL: they are its operation's. */
+/* The plan whose manifests have kernels for a step's kind. NULL: they belong to its vendor
+ * operation. */
 static const struct plan *plan_of_kind(const struct plan *plan, const struct step *step)
 {
     return step->kind == STEP_VENDOR ? NULL : plan;
