@@ -258,9 +258,9 @@ static void plan_between(const struct step *step, const struct healcl_device *de
         passes->needs_scratch ? 2 * rounds_of(device, transform_rows(step) / rows, rows * n) : 2;
 }
 
-/* One pass is enough if a work-group of twice the tuned size, or of the least size, holds a row, or
- * all rows that are processed together. It moves each byte once. Otherwise there are two passes
- * with about the same number of stages. */
+/* One pass is enough if a work-group holds a row, or all rows that are processed together. The
+ * work-group may have twice the tuned size, or the least size. One pass moves each byte once.
+ * Otherwise there are two passes with about the same number of stages. */
 static const char *plan_registers(const struct step *step, const struct healcl_device *device,
                                   struct variant_plan *plan)
 {

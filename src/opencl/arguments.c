@@ -1,9 +1,9 @@
 /*
- * Checks of the arguments that manifests' kernels take. A manifest may say anything of a kernel's
- * arguments, and a driver that gets an integer where the kernel has a pointer may crash: PoCL does.
- * So the kernel is asked before its arguments are first set. Drivers tell of programs that were
- * built from a source, with -cl-kernel-arg-info; of binaries they may not, so a binary is for the
- * same arguments alone.
+ * Checks of the arguments that manifests give to their kernels. A manifest may describe a kernel's
+ * arguments wrongly. If it gives an integer for a pointer, a driver such as PoCL may crash. The
+ * driver is therefore asked about each kernel's arguments before they are first set. Drivers report
+ * arguments of programs built from source with -cl-kernel-arg-info, but perhaps not of binaries. A
+ * binary is thus used only for the same arguments.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- what a kernel takes */
 
-/* As messages have it; NULL for what is no address space. */
+/* The name used in messages. NULL if the code is not an address space. */
 static const char *address_name(cl_kernel_arg_address_qualifier code)
 {
     switch (code) {
@@ -27,7 +27,7 @@ static const char *address_name(cl_kernel_arg_address_qualifier code)
 
 enum { WORD_SIZE = 41 }; /* longer types and names are cut */
 
-/* "?" where the driver does not tell, or nothing that can be shown. */
+/* Writes "?" if the driver does not answer, or not with printable text. */
 static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint index,
                      cl_kernel_arg_info what, char word[WORD_SIZE])
 {
@@ -43,9 +43,9 @@ static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint i
 
 /* ---------------------------------------------------------------- what a manifest gives */
 
-/* Bytes of a type that is known and an integer; 3 of one that is known and none, for nothing that a
- * manifest gives has that; 0 of any other. Drivers may write "unsigned int", "unsignedint", "uint".
- */
+/* Bytes of a known integer type; 3 for a known type that is not an integer, because manifests give
+ * nothing of this size; 0 for an unknown type. Drivers may write "unsigned int", "unsignedint" or
+ * "uint". */
 static size_t integer_bytes(const char *type)
 {
     static const char *const prefixes[] = {"const ", "volatile ", "unsigned", "signed", " ", "u"};
@@ -63,8 +63,8 @@ static size_t integer_bytes(const char *type)
     return 0;
 }
 
-/* Elements may be of the tensor's size, signed or not, or vectors of such ones. A type that is not
- * known may be anything. */
+/* Elements must have the size of the tensor's, signed or not, or be vectors of such elements. A
+ * type that is not known may be anything. */
 static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type, size_t bytes)
 {
     char element[WORD_SIZE];
@@ -87,7 +87,7 @@ static bool takes_long(cl_kernel_arg_address_qualifier address, const char *type
 
 enum { GIVEN_SIZE = 160 };
 
-/* "the memory of 'a', int64", "a long, 'size(a)'" */
+/* A description such as "the memory of 'a', int64" or "a long, 'size(a)'". */
 static const char *given_text(const struct launch_argument *argument, char text[GIVEN_SIZE])
 {
     const char *name = argument->name ? argument->name : "";
@@ -104,7 +104,7 @@ static enum healcl_status wrong(struct healcl_device *device)
     return HEALCL_REFUSED;
 }
 
-/* *told: whether the driver says what the kernel takes. */
+/* *told: whether the driver reports what the kernel expects. */
 static enum healcl_status check_argument(struct healcl_device *device, cl_kernel id,
                                          const struct launch *launch, uint32_t i, bool *told,
                                          struct healcl_error *error)
@@ -130,7 +130,7 @@ static enum healcl_status check_argument(struct healcl_device *device, cl_kernel
 
 uint64_t kernel_arguments_hash(const struct launch *launch)
 {
-    unsigned char memory_of[LAUNCH_ARGUMENTS_MAX]; /* bytes of elements; of a long 0 */
+    unsigned char memory_of[LAUNCH_ARGUMENTS_MAX]; /* bytes of an element; 0 for a long */
     if (!launch->source)
         return 0;
     for (uint32_t i = 0; i < launch->argument_count; i++)

@@ -1,13 +1,13 @@
 /*
- * Binaries of programs: what clGetProgramInfo gave. Where one of the cache cannot be read or
- * loaded, the source is built.
+ * Binaries of programs, as returned by clGetProgramInfo. If a cached one cannot be read or loaded,
+ * the program is built from source.
  *
- * A binary has a price: some drivers compile every kernel of a program once more for it, with PoCL
- * 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. So a CPU's are cached
- * where the self-test has found them cheap, as Intel's are: 0.1 ms; and where that is asked for, by
- * HEALCL_KEEP_BINARIES and `healcl compile --cache`. Those of other devices always are. With PoCL's
- * a run of the encrypted digits takes 0.54 s of processor time on an empty cache of PoCL's, and 7.9
- * without.
+ * Getting a binary may be slow: some drivers compile every kernel of the program again. PoCL 3.1
+ * does so for any local size: 80 ms for a small kernel, 1.7 s for a transform. A CPU's binaries are
+ * therefore only cached in two cases. Either the self-test has found this to be fast, as with
+ * Intel's driver (0.1 ms), or HEALCL_KEEP_BINARIES or `healcl compile --cache` asks for it.
+ * Binaries of other devices are always cached. With PoCL's binaries, a run of the encrypted digits
+ * takes 0.54 s of processor time on an empty cache of PoCL, and 7.9 s without.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ bool binaries_are_cheap(const struct healcl_device *device)
     enum { SHARE = 64 };
     const struct opencl *cl = device->cl;
     char text[128];
-    const char *source = text; /* of its own, which no cache of the driver's knows */
+    const char *source = text; /* unique: a driver's cache cannot have it */
     unsigned char *binary = NULL;
     size_t bytes = 0;
     cl_int code = CL_SUCCESS;
@@ -98,7 +98,7 @@ bool binaries_are_cheap(const struct healcl_device *device)
 
 /* ---------------------------------------------------------------- in a package */
 
-/* An image that another program has loaded is the same program to OpenCL. */
+/* Finds another program that has loaded the same image: to OpenCL both are one program. */
 static cl_int share_image(const struct healcl_device *device, struct program *program)
 {
     for (const struct program *other = device->programs->list; other; other = other->next)

@@ -1,4 +1,4 @@
-/* Device memory: buffers that are allocated, pooled and used again. */
+/* Device memory: buffers are allocated, pooled and reused. */
 #include <string.h>
 
 #include "core/array.h"
@@ -6,9 +6,9 @@
 #include "opencl/internal.h"
 
 enum {
-    STEP_BYTES_MIN = 256, /* sizes of buffers are multiples of it, */
+    STEP_BYTES_MIN = 256, /* sizes of buffers are multiples of it */
     STEP_BYTES_MAX = 1 << 16,
-    STEPS_SHIFT = 4,   /* and there are up to 16 from one power of two to the next */
+    STEPS_SHIFT = 4,   /* up to 16 sizes between two powers of two */
     SLACK_SHIFT = 2,   /* a buffer may be larger than asked for by a quarter */
     SPARE_SHIFT = 2,   /* the pool may add a quarter of the device's memory to the peak of use */
     SCRATCH_SHIFT = 2, /* scratch memory may take a quarter of a bound */
@@ -36,7 +36,7 @@ uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes)
 
 static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
-    if (device->callers.release) { /* who may give it to others at once */
+    if (device->callers.release) { /* it may give the memory to others at once */
         (void)device->cl->clFinish(device->transfer);
         (void)device->cl->clFinish(device->compute);
         device->callers.release(device->callers.memory_context, memory);
@@ -54,9 +54,9 @@ static void release_pooled(struct healcl_device *device, const struct buffer *po
         (void)device->cl->clReleaseMemObject(pooled->slab);
 }
 
-/* Lets go of what was released first until at most bytes are allocated, or nothing is pooled.
- * Those with a place stay, unless they are asked for: the plan wants them again, and has said what
- * they take. */
+/* Frees pooled buffers, the longest unused first, until at most `bytes` bytes are allocated or the
+ * pool is empty. Buffers with a place stay unless places_too is set: the plan needs them again, and
+ * has declared their size. */
 static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_too)
 {
     size_t kept = 0;
@@ -72,8 +72,8 @@ static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_
     device->pool_count = kept;
 }
 
-/* Each part has a reference to its slab: a driver may refuse one that nobody refers to, even while
- * parts of it live. */
+/* Each part holds a reference to its slab. A driver may reject a slab without references, even if
+ * it has live parts. */
 static void leave_slab(struct healcl_device *device)
 {
     if (device->slab)
@@ -87,8 +87,8 @@ void device_pool_empty(struct healcl_device *device)
     leave_slab(device);
 }
 
-/* Bytes that may be allocated, the pool included: the most that was ever in use at one time, which
- * the device has proved to hold, and some of what it says it has beyond that. */
+/* The most bytes to allocate, pool included. It is the peak use so far, which the device could
+ * hold, plus a share of the memory that it reports beyond that. */
 static uint64_t allocation_target(const struct healcl_device *device)
 {
     uint64_t spare = device->info.global_memory_bytes >> SPARE_SHIFT;
@@ -118,8 +118,8 @@ static bool is_idle(const struct healcl_device *device, const struct buffer *poo
     return pooled->epoch < device->epoch;
 }
 
-/* Takes the buffer that fits best, the latest of them, out of the pool: a part of a slab, or one
- * that is none. None with a place. */
+/* Takes the best-fitting buffer out of the pool, the most recent one if several fit. part: whether
+ * it must be a part of a slab, or must not. Buffers with a place are not taken. */
 static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
                         struct buffer *taken)
 {
@@ -143,8 +143,8 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
 
 /* ---------------------------------------------------------------- memory */
 
-/* A large buffer of a CPU's memory gets huge pages: kernels that walk through it take up to a fifth
- * less time. Only a hint: a device that cannot map goes without. */
+/* Asks for huge pages for a large buffer in a CPU's memory. Kernels that traverse it then take up
+ * to a fifth less time. This is only a hint: a device without mapping does without. */
 static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
     const struct opencl *cl = device->cl;
@@ -181,8 +181,8 @@ static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
                                        bytes > device->bound.bytes - device->bytes_live);
 }
 
-/* Lets go of what is pooled, and then of what others can spare, until bytes more stay below the
- * bound. What is let go of is free at once. */
+/* Frees pooled buffers, and then memory that others can spare, until `bytes` more bytes stay below
+ * the bound. Such memory is free at once. */
 static enum healcl_status keep_bound(struct healcl_device *device, uint64_t bytes,
                                      struct healcl_error *error)
 {
@@ -199,7 +199,8 @@ static enum healcl_status keep_bound(struct healcl_device *device, uint64_t byte
     return HEALCL_OK;
 }
 
-/* From the caller's allocator if there is one. data: what is in it, bytes of them, or NULL. */
+/* Uses the caller's allocator if there is one. data: the initial contents, `bytes` bytes, or
+ * NULL. */
 static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *data, cl_int *code)
 {
     const struct opencl *cl = device->cl;
@@ -216,7 +217,7 @@ static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *
     return memory;
 }
 
-/* The host does a step that needs more, as for a table. */
+/* The host runs a step that needs a larger allocation, e.g. for a table. */
 static enum healcl_status check_allocation(struct healcl_device *device, uint64_t bytes,
                                            struct healcl_error *error)
 {
@@ -228,7 +229,7 @@ static enum healcl_status check_allocation(struct healcl_device *device, uint64_
                (unsigned long long)bytes, (unsigned long long)most, device->info.name);
 }
 
-/* data: what is in it, bytes of them, or NULL. */
+/* data: the initial contents, `bytes` bytes, or NULL. */
 static enum healcl_status create_memory(struct healcl_device *device, uint64_t bytes, void *data,
                                         cl_mem *memory, struct healcl_error *error)
 {
@@ -260,12 +261,12 @@ struct buffer device_buffer_slab(const struct buffer *part)
     return (struct buffer){.bytes = SLAB_BYTES, .memory = part->slab, .slab = part->slab};
 }
 
-/* Bytes of a slab that a part takes; 0: there is no slab for it. */
+/* The bytes that a part of this size takes of a slab; 0: slabs are not used for it. */
 static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
 {
     uint64_t rounded = device_round_bytes(device, bytes),
              alignment = device->info.base_alignment_bits / 8;
-    if (alignment > STEP_BYTES_MIN) /* powers of two */
+    if (alignment > STEP_BYTES_MIN) /* both are powers of two */
         rounded = (rounded + alignment - 1) / alignment * alignment;
     return rounded > PART_BYTES_MAX || device->lacks_parts || device->callers.allocate ||
                    device->info.max_allocation_bytes < SLAB_BYTES
@@ -289,7 +290,7 @@ static enum healcl_status begin_slab(struct healcl_device *device, struct healcl
     return HEALCL_OK;
 }
 
-/* Takes bytes of a slab, as part_bytes has them. Notes where the device has no sub-buffers. */
+/* Takes part_bytes bytes of a slab. Notes if the device does not support sub-buffers. */
 static enum healcl_status create_part(struct healcl_device *device, uint64_t bytes,
                                       struct buffer *part, struct healcl_error *error)
 {
@@ -346,7 +347,7 @@ bool device_recovers(struct healcl_device *device, cl_int code)
         device_log(device, "no room: %llu pooled bytes are given back",
                    (unsigned long long)device->bytes_pooled);
         device_pool_empty(device);
-        device->record_epoch++; /* some drivers keep memory that an argument is */
+        device->record_epoch++; /* some drivers keep memory alive that is an argument */
     }
     return device_finish_compute(device) == CL_SUCCESS && is_out_of_memory(code);
 }
@@ -361,7 +362,7 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
     struct buffer acquired = {.allocated = device_round_bytes(device, bytes)};
     bool taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
     if (!taken && fresh && device->pool_count > 0 &&
-        is_beyond_bound(device, acquired.allocated)) { /* it is to be idle */
+        is_beyond_bound(device, acquired.allocated)) { /* it should be idle */
         TRY_CL(error, "clFinish", device_finish_compute(device));
         taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
     }
@@ -426,7 +427,7 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
     struct buffer made = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)}, pooled;
     memset(buffer, 0, sizeof *buffer);
     TRY(check_allocation(device, bytes, error));
-    /* It takes the place of one in the pool, which stays as large as it is. */
+    /* The buffer replaces one in the pool, which does not grow. */
     if (take_pooled(device, made.allocated, false, false, &pooled))
         release_memory(device, pooled.memory, pooled.allocated);
     TRY(create_memory(device, made.allocated, data, &made.memory, error));
@@ -452,7 +453,7 @@ bool device_buffer_take(struct healcl_device *device, uint64_t serial, uint64_t 
     return true;
 }
 
-/* A fact of a cl_mem that is size bytes large. */
+/* Queries information of `size` bytes about a cl_mem. */
 static cl_int memory_fact(const struct healcl_device *device, cl_mem memory, cl_mem_info name,
                           size_t size, void *value)
 {

@@ -1,5 +1,5 @@
-/* Child processes of this program that build programs: drivers may compile one at a time in each.
- */
+/* Child processes of this program that build programs. A driver may compile only one program at a
+ * time in each process. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@ static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
 
 /* ---------------------------------------------------------------- names */
 
-/* "<a>/<b>" in new memory, or NULL. */
+/* Returns "<a>/<b>" in new memory, or NULL. */
 static char *join(const char *a, const char *b)
 {
     size_t size = strlen(a) + strlen(b) + 2;
@@ -37,8 +37,8 @@ char *cache_directory(void)
     return home && *home == '/' ? join(home, ".cache/healcl") : NULL;
 }
 
-/* Variables that drivers' compilers read: with other options they make other code, which
- * may be several times as slow. */
+/* Variables that drivers' compilers read. Other options produce other code, which may be several
+ * times slower. */
 static const char *const compiler_variables[] = {
     "POCL_EXTRA_BUILD_FLAGS",       "POCL_WORK_GROUP_METHOD",   "AMD_OCL_BUILD_OPTIONS",
     "AMD_OCL_BUILD_OPTIONS_APPEND", "CL_CONFIG_USE_VECTORIZER", "OCLGRIND_BUILD_OPTIONS",
@@ -123,8 +123,8 @@ bool cache_read_text(const char *name, size_t size, char *text)
 
 /* ---------------------------------------------------------------- writing */
 
-/* mkdir -p, of what stands before the last part of path. Where a folder cannot be made, the file
- * cannot be either. */
+/* Creates all folders of path but its last part, as mkdir -p does. If this fails, creating the file
+ * fails as well. */
 static void make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -189,7 +189,7 @@ int cache_lock(void)
         make_folders(path);
         file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     }
-    if (file >= 0) /* where a file system has no locks, there are none */
+    if (file >= 0) /* on a file system without locks nothing is locked */
         (void)flock(file, LOCK_EX);
     free(path);
     free(directory);

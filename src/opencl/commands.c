@@ -1,5 +1,4 @@
-/* Commands on the queues: which of them wait for others, their times, copies, and commands of
- * others. */
+/* Commands on the queues: their dependencies, their times, copies, and commands of callers. */
 #include <stdlib.h>
 
 #include "core/array.h"
@@ -16,15 +15,15 @@ struct access {
 
 struct recent_command {
     cl_event event;
-    uint32_t after;     /* bit i: it waits, through others or not, for recent command number i */
-    bool orders_all;    /* it waits for all before it, and all after it wait for it */
+    uint32_t after;     /* bit i: it waits, directly or not, for recent command i */
+    bool orders_all;    /* it waits for all earlier commands, and all later ones wait for it */
     const void *kernel; /* or NULL */
     size_t groups;
     uint32_t access_count;
     struct access accesses[LAUNCH_ARGUMENTS_MAX];
 };
 
-/* The last command that orders all, and launches since; behind them, the one in hand. */
+/* The last command that orders all, later launches, and the current command at the end. */
 struct recent_commands {
     struct recent_command commands[LAUNCHES_AT_ONCE_MAX + 1];
     uint32_t count;
@@ -58,13 +57,13 @@ static void note_accesses(struct recent_command *command, uint32_t count,
                 (struct access){arguments[i].buffer->memory, arguments[i].read_only};
 }
 
-/* Whether commands must not overlap: one writes what the other one reads or writes. */
+/* Whether commands must not overlap, because one writes what the other one reads or writes. */
 static bool must_be_ordered(const struct recent_command *a, const struct recent_command *b)
 {
     if (a->orders_all || b->orders_all)
         return true;
-    /* PoCL before 6.0 aborts where two launches of a kernel run that differ in their size: it mixes
-     * up what it has loaded for them. */
+    /* PoCL before 6.0 aborts if two launches of one kernel with different sizes run at once: it
+     * confuses what it has loaded for them. */
     if (a->kernel && a->kernel == b->kernel && a->groups != b->groups)
         return true;
     for (uint32_t i = 0; i < a->access_count; i++)
@@ -119,7 +118,7 @@ void overlap_end(struct healcl_device *device, cl_event event)
 
 /* ---------------------------------------------------------------- times */
 
-enum { READ_EVERY = 256 }; /* commands: many live events slow some drivers down */
+enum { READ_EVERY = 256 }; /* commands: many live events make some drivers slow */
 
 enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error)
 {
@@ -140,7 +139,8 @@ static cl_int event_time(const struct healcl_device *device, cl_event event,
     return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
 }
 
-/* How long the driver had the first launch of a kernel, and nothing to wait for, until it began. */
+/* The time that the driver took to begin the first launch of a kernel, when it had nothing to wait
+ * for. */
 static cl_int read_first_launch(struct healcl_device *device, const struct command *before,
                                 const struct command *command)
 {
@@ -159,7 +159,7 @@ static cl_int read_first_launch(struct healcl_device *device, const struct comma
     return CL_SUCCESS;
 }
 
-/* before: the command before it in its queue, or NULL. */
+/* before: the previous command in its queue, or NULL. */
 static cl_int read_time(struct healcl_device *device, const struct command *before,
                         struct command *command)
 {
@@ -167,7 +167,7 @@ static cl_int read_time(struct healcl_device *device, const struct command *befo
         CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
     cl_ulong times[3] = {0};
     for (size_t i = 0; i < 3 && !is_timed_by_host(device);
-         i++) { /* a caller's queue may have none */
+         i++) { /* a caller's queue may lack profiling */
         cl_int code = event_time(device, command->event, moments[i], &times[i]);
         if (code != CL_SUCCESS)
             return code;
@@ -187,7 +187,7 @@ static cl_int read_time(struct healcl_device *device, const struct command *befo
     return CL_SUCCESS;
 }
 
-/* Reads the times of commands that have ended, without waiting for one that has not. */
+/* Reads the times of commands that have ended. Does not wait for the others. */
 static enum healcl_status read_times(struct healcl_device *device, struct command_log *log,
                                      struct healcl_error *error)
 {
@@ -212,11 +212,11 @@ void command_begin(struct healcl_device *device, struct command *command)
 {
     if (!is_timed_by_host(device))
         return;
-    (void)device->cl->clFinish(device->compute); /* if that fails, so does what follows */
+    (void)device->cl->clFinish(device->compute); /* if this fails, so do the next calls */
     command->enqueued = monotonic_nanoseconds();
 }
 
-/* The command's time by the host's clock, where the driver takes none. */
+/* Measures the command's time by the host's clock, for drivers that do not. */
 static enum healcl_status time_on_host(struct healcl_device *device, struct command *command,
                                        struct healcl_error *error)
 {
@@ -260,8 +260,8 @@ static enum healcl_status await_log(struct healcl_device *device, struct command
     return read_times(device, log, error);
 }
 
-/* before: the command that ended last, or NULL. A driver that does not say when a command was
- * queued is taken to have had it in time. */
+/* before: the command that ended last, or NULL. If a driver does not report when a command was
+ * queued, the command counts as queued in time. */
 static struct launch_times times_of(const struct command *command, const struct command *before)
 {
     struct launch_times times = {.tag = command->tag, .running = command->nanoseconds};
@@ -293,11 +293,11 @@ enum healcl_status device_take_times(struct healcl_device *device,
     return status;
 }
 
-enum { CLOCK_READINGS = 5 }; /* of which the best counts */
+enum { CLOCK_READINGS = 5 }; /* the best one counts */
 
 /* ---------------------------------------------------------------- clocks */
 
-/* When a command was queued; or for a driver that does not say, started. */
+/* The time when a command was queued, or started if the driver does not report that. */
 static enum healcl_status first_time(struct healcl_device *device, cl_event event, cl_ulong *time,
                                      struct healcl_error *error)
 {
@@ -309,9 +309,9 @@ static enum healcl_status first_time(struct healcl_device *device, cl_event even
     return HEALCL_OK;
 }
 
-/* OpenCL 1.2 cannot be asked for the device's time. But a write is queued after the host began to
- * enqueue it, and has ended when the host has waited for it. What is left between the two is where
- * the clocks may lie to each other. */
+/* OpenCL 1.2 has no query for the device's time. But a write is queued after the host began to
+ * enqueue it, and has ended when the host has waited for it. The remaining interval bounds the
+ * error between the clocks. */
 static enum healcl_status read_write(struct healcl_device *device, cl_event event, uint64_t before,
                                      struct clock_pair *pair, struct healcl_error *error)
 {
@@ -327,7 +327,7 @@ static enum healcl_status read_write(struct healcl_device *device, cl_event even
     return HEALCL_OK;
 }
 
-/* A barrier would take no memory, but NVIDIA's driver has no times of barriers and markers. */
+/* A barrier would not need memory, but NVIDIA's driver has no times for barriers and markers. */
 static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem memory,
                                            struct clock_pair *pair, struct healcl_error *error)
 {
@@ -416,7 +416,7 @@ enum healcl_status traced_command_log(struct traced_command *traced, struct heal
                          : HEALCL_OK;
 }
 
-/* In an out-of-order queue of the caller's that is profiled two want the event. */
+/* In a caller's out-of-order queue with profiling, two users need the event. */
 enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,
                                     struct healcl_error *error)
 {

@@ -61,7 +61,7 @@ void device_turn_begin(struct healcl_device *device)
     struct device_context *shared = device->shared;
     pthread_mutex_lock(&shared->turn);
     struct healcl_device *latest = shared->latest;
-    /* An error of these commands is one of the handle that they are of: it meets it again. */
+    /* Errors of these commands belong to their own handle, which meets them again. */
     if (latest && latest != device) {
         (void)latest->cl->clFinish(latest->transfer);
         (void)latest->cl->clFinish(latest->compute);
@@ -77,7 +77,7 @@ void device_turn_end(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- create and release */
 
-/* Without those of the properties that the device does not have. */
+/* Creates a queue with those of the properties that the device supports. */
 static enum healcl_status create_queue(struct healcl_device *device,
                                        cl_command_queue_properties properties,
                                        cl_command_queue *queue, struct healcl_error *error)
@@ -91,7 +91,7 @@ static enum healcl_status create_queue(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-/* Launches that are timed run one after the other. */
+/* Launches that are timed do not overlap. */
 static cl_command_queue_properties compute_properties(const struct healcl_device *device,
                                                       bool profiling)
 {
@@ -136,7 +136,7 @@ enum healcl_status device_create(struct healcl_device *device, struct healcl_err
     return create_queues(device, error);
 }
 
-/* Nothing that fails from here on can be helped: what is owned is given back anyway. */
+/* Errors are ignored from here on: everything is released in any case. */
 void device_clear(struct healcl_device *device)
 {
     const struct opencl *cl = device->cl;
@@ -210,10 +210,10 @@ enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_q
 static enum healcl_status renew_compute(struct healcl_device *device, bool profiling,
                                         struct healcl_error *error)
 {
-    if (device->callers.queue) /* it stays as it is */
+    if (device->callers.queue) /* a caller's queue is not replaced */
         return device_finish(device, error);
     cl_command_queue_properties properties = compute_properties(device, profiling);
-    device_turn_begin(device); /* nobody else looks at the queue */
+    device_turn_begin(device); /* during the turn no other thread uses the queue */
     enum healcl_status status = device_finish(device, error);
     if (status == HEALCL_OK)
         status = device_renew_queue(device, &device->compute, properties, error);
@@ -293,7 +293,7 @@ static bool marker_has_ended(const struct healcl_device *device)
     return !device->marker ||
            device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                       sizeof state, &state, NULL) != CL_SUCCESS ||
-           state <= CL_COMPLETE; /* an error is negative */
+           state <= CL_COMPLETE; /* an error code is negative */
 }
 
 bool device_poll(struct healcl_device *device, bool is_new)
@@ -302,7 +302,7 @@ bool device_poll(struct healcl_device *device, bool is_new)
     const bool turns = takes_turns(device);
     if (turns && pthread_mutex_trylock(&shared->turn) != 0)
         return false;
-    bool has_ended = turns && shared->latest != device; /* who had it then has waited for this */
+    bool has_ended = turns && shared->latest != device; /* the latest handle has waited for it */
     if (!has_ended) {
         if (is_new || !device->marker)
             set_marker(device);

@@ -1,15 +1,15 @@
-/* Kernel launches, and what a device lacks. */
+/* Kernel launches, and capabilities that a device lacks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
 #include "opencl/internal.h"
 
-enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host goes on */
+enum { FLUSH_EVERY = 64 }; /* launches, to let the device start while the host continues */
 
 /* ---------------------------------------------------------------- arguments */
 
-/* launch: whose argument it is, where its manifest may be to blame; or NULL. */
+/* launch: the launch of this argument if its manifest may be wrong; or NULL. */
 static enum healcl_status set_argument(struct healcl_device *device, cl_kernel kernel, uint32_t i,
                                        const struct launch_argument *argument,
                                        const struct launch *launch, struct healcl_error *error)
@@ -47,7 +47,7 @@ static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
     return index;
 }
 
-/* Traces the time before a driver begins with a kernel that has not run: PoCL compiles it. */
+/* Traces the time before a driver starts a kernel for the first time: PoCL compiles it then. */
 static size_t trace_first_launch(struct trace *trace, const char *kernel)
 {
     char name[96];
@@ -58,7 +58,7 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
 }
 
-/* launch: for traces; NULL where there is none. */
+/* launch: for traces; NULL without one. */
 static enum healcl_status enqueue_timed(struct healcl_device *device,
                                         const struct recorded_launch *ready,
                                         const struct launch *launch, struct healcl_error *error)
@@ -74,8 +74,8 @@ static enum healcl_status enqueue_timed(struct healcl_device *device,
             command.span = trace_kernel(device->trace, kernel, launch);
         command_begin(device, &command);
     }
-    /* A driver may compile a kernel when it first runs. Nothing overlaps with that launch: on PoCL
-     * a cold start is shorter so. */
+    /* A driver may compile a kernel when it first runs. This launch does not overlap with others:
+     * it shortens a cold start on PoCL. */
     const struct command_use everything = {0}, arguments = {.argument_count = ready->argument_count,
                                                             .arguments = ready->arguments,
                                                             .kernel = kernel,
@@ -117,8 +117,8 @@ static enum healcl_status enqueue(struct healcl_device *device, const struct rec
     return HEALCL_OK;
 }
 
-/* Takes a launch that is about to be enqueued, by another kernel object from now on; where it
- * cannot, the recorder lacks one. */
+/* Records a launch that is about to be enqueued, and gives it its own kernel object. If this fails,
+ * the record is incomplete. */
 static void record(struct healcl_device *device, struct launch_recorder *recorder,
                    struct recorded_launch *ready)
 {
@@ -160,7 +160,7 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
                                         const struct launch *launch, struct healcl_error *error)
 {
     const size_t bytes = launch_argument_bytes(launch), most = device->info.max_parameter_bytes;
-    if (bytes > most) /* a driver may refuse them only when it launches, with any code */
+    if (bytes > most) /* a driver may reject them only at the launch, with any code */
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
              "needs %zu bytes of kernel arguments, the device allows %zu", bytes, most);
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
@@ -244,14 +244,14 @@ static enum healcl_status compile_launch(struct healcl_device *device, const str
     const uint64_t kernel_hash = launch_kernel_hash(launch);
     struct compile_board *board = ahead->board;
     if (board && board->run == kernel_hash)
-        return HEALCL_OK; /* the run will have it before this process */
+        return HEALCL_OK; /* the run will reach it before this process */
     struct kernel *kernel;
     if (board)
         board->ahead = kernel_hash;
     enum healcl_status status = device_kernel(device, launch, &kernel, error);
     if (status == HEALCL_OK && !kernel->shared->launched) {
         struct launch once = *launch;
-        /* PoCL compiles a kernel once more for grids of 65535 work-items and more. */
+        /* PoCL compiles a kernel again for grids of 65535 work-items or more. */
         if (launch->groups < UINT16_MAX / launch->local_size)
             once.groups = 1;
         status = launch_kernel(device, kernel, &once, error);

@@ -13,8 +13,8 @@
 static pthread_mutex_t lock;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Recursive: to open a device is also to list what there is. Where it cannot be made so, the system
- * has no memory left for one mutex, and default attributes do no harm but a deadlock. */
+/* The lock is recursive: opening a device also lists devices. If a recursive lock cannot be made,
+ * memory is too short even for one mutex. Default attributes then risk only a deadlock. */
 static void make_lock(void)
 {
     pthread_mutexattr_t attributes;
@@ -39,8 +39,8 @@ void opening_end(void)
 
 struct opencl opencl_loader;
 
-/* These stand in the place of functions that came after OpenCL 1.0, where a library lacks them:
- * callers do without. */
+/* Replacements for functions added after OpenCL 1.0, in case a library lacks them. Callers then do
+ * without. */
 static cl_int CL_API_CALL lacks_enqueue(cl_command_queue queue, cl_uint count,
                                         const cl_event *events, cl_event *event)
 {
@@ -78,7 +78,7 @@ static const struct {
 #undef OPENCL_ROW
 };
 
-/* Calls that have been seen to hang in drivers: programs tell which one has not returned. */
+/* Calls that may hang in drivers: the command line reports which one has not returned. */
 static struct opencl library;
 
 #define WATCHED(X)                                                                             \
@@ -157,12 +157,12 @@ enum healcl_status opencl_load(struct healcl_error *error)
 
 /* ---------------------------------------------------------------- errors */
 
-/* Not in the 1.2 headers themselves, but the answer of a loader that finds no platform. */
+/* Missing in headers of OpenCL 1.2, but returned by a loader that finds no platform. */
 #ifndef CL_PLATFORM_NOT_FOUND_KHR
 #define CL_PLATFORM_NOT_FOUND_KHR (-1001)
 #endif
 
-/* Not those of images, of other libraries and of separate linking. */
+/* Without the codes of images, other libraries and separate linking. */
 #define OPENCL_CODES(X)                             \
     X(CL_SUCCESS)                                   \
     X(CL_DEVICE_NOT_FOUND)                          \

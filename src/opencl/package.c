@@ -1,5 +1,5 @@
-/* Packages. One that is read is anybody's: every field is looked at, and named where it
- * is wrong. The same programs give the same bytes. */
+/* Packages. They may come from anyone: reading checks every field, and names it if it is wrong. The
+ * same programs produce the same bytes. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include "opencl/package.h"
 
@@ -13,12 +13,13 @@
 
 static const uint64_t FILE_BYTES_MOST = (uint64_t)4 << 30;
 
-/* Together members may be no more than so many times as large as the zip, beyond some size. */
+/* Beyond UNPACKED_FREE bytes, all members together may be at most this many times as large as the
+ * zip. */
 static const uint64_t UNPACKED_MOST = 250, UNPACKED_FREE = 64 << 20;
 
 enum {
     MEMBERS_MOST = 4096,   /* the bundled transcripts have 43 programs */
-    VALUES_MOST = 1 << 17, /* of the JSON, names among them */
+    VALUES_MOST = 1 << 17, /* JSON values, including names */
     TEXT_MOST = 4096
 };
 
@@ -36,7 +37,7 @@ void package_free(struct package *package)
 
 /* ---------------------------------------------------------------- manifest.json */
 
-/* where: "device." or "" */
+/* where: "device." or "". */
 static enum healcl_status check_text(const cJSON *value, const char *where, const char *name,
                                      struct healcl_error *error)
 {
@@ -48,7 +49,7 @@ static enum healcl_status check_text(const cJSON *value, const char *where, cons
     return HEALCL_OK;
 }
 
-/* An object of texts, which may be missing. */
+/* Checks an object of texts, which may be missing. */
 static enum healcl_status check_programs(const cJSON *root, struct healcl_error *error)
 {
     const cJSON *value, *list = cJSON_GetObjectItemCaseSensitive(root, "programs");
@@ -127,7 +128,8 @@ enum healcl_status package_check(const struct package *package, const struct dev
 
 /* ---------------------------------------------------------------- the zip */
 
-/* Why libzip failed: where memory ran out it may also say that the file is no zip. errno was 0. */
+/* Sets the error of libzip. When memory runs out, libzip may also report that the file is not a
+ * zip. errno must be 0 before libzip is called. */
 static enum healcl_status zip_failed(zip_error_t *failure, const char *what,
                                      struct healcl_error *error)
 {
@@ -136,7 +138,7 @@ static enum healcl_status zip_failed(zip_error_t *failure, const char *what,
     REFUSE(error, "%s: %s", what, zip_error_strerror(failure));
 }
 
-/* Reading beyond the end makes libzip compare its checksum. */
+/* Reading past the end makes libzip verify its checksum. */
 static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *name,
                                  unsigned char *data, size_t bytes, struct healcl_error *error)
 {
@@ -154,7 +156,7 @@ static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *nam
     return status;
 }
 
-/* left: what this member and those behind it may unpack to. */
+/* left: bytes that this member and later ones may unpack to. */
 static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t most, uint64_t *left,
                                       struct package_member *member, struct healcl_error *error)
 {
@@ -265,7 +267,7 @@ const struct package_member *package_member(const struct package *package, const
 
 /* ---------------------------------------------------------------- writing */
 
-/* head: what stands before the data. Both stay until the zip is closed. */
+/* head: what precedes the data. Both must stay valid until the zip is closed. */
 static bool add_member(zip_t *zip, const char *name, char *head, unsigned char *data, size_t bytes)
 {
     const zip_buffer_fragment_t parts[] = {{(zip_uint8_t *)head, strlen(head)}, {data, bytes}};
@@ -275,7 +277,7 @@ static bool add_member(zip_t *zip, const char *name, char *head, unsigned char *
     const zip_int64_t index = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
     if (source && index < 0)
         zip_source_free(source);
-    /* No day is given: 1980-01-01 is the first one that a zip knows. */
+    /* Without a date: 1980-01-01 is the first day that a zip can have. */
     return index >= 0 && zip_file_set_dostime(zip, (zip_uint64_t)index, 0, 0x21, 0) == 0;
 }
 
@@ -294,7 +296,7 @@ static bool add_members(zip_t *zip, const struct package *package, char *manifes
     return good;
 }
 
-/* The bytes that a closed zip has left in its source. */
+/* Takes the bytes that a closed zip has left in its source. */
 static unsigned char *take_bytes(zip_source_t *source, size_t *bytes)
 {
     zip_stat_t about;

@@ -1,4 +1,4 @@
-/* Lists devices: which there are, which of them can be used, and which one a selector names. */
+/* Lists devices, finds which of them can be used, and which one a selector names. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
-/* Kinds of devices; those of a higher rank go first where nothing is named. */
+/* Kinds of devices. Without a selector, kinds of a higher rank are preferred. */
 static const struct kind {
     cl_device_type type; /* 0: anything else */
     const char *name, *selector;
@@ -28,8 +28,8 @@ static const struct kind {
     {0, "other", NULL, 0},
 };
 
-/* The one kind of a device. A simulator may claim all of them: what is a CPU too runs on the host.
- */
+/* The kind of a device. A simulator may report all kinds: it counts as a CPU if it reports this
+ * kind, since it runs on the host. */
 static const struct kind *kind_of(cl_device_type type)
 {
     const struct kind *kind = kinds;
@@ -47,7 +47,7 @@ const char *device_type_name(cl_device_type type)
 
 enum { TEXT_MAX = 2048, EXTENSIONS_MAX = 1 << 14, DIMENSIONS_MAX = 64 };
 
-/* Copies what a driver calls itself, without the blanks that some put around it. */
+/* Copies a name from a driver, without the blanks that some drivers put around it. */
 static void copy_text(char *field, size_t size, const char *text)
 {
     while (isspace((unsigned char)*text))
@@ -102,7 +102,7 @@ static const struct query queries[] = {
     {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_FLAG, FIELD(unified_memory)},
 };
 
-/* Whether OpenCL 1.0 does not have a query: its field stays 0 or "" then. */
+/* Whether OpenCL 1.0 lacks a query: then its field stays 0 or "". */
 static bool is_optional(cl_device_info what)
 {
     return what == CL_DEVICE_OPENCL_C_VERSION || what == CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE ||
@@ -131,7 +131,7 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
     return is_optional(row->what) && code == CL_INVALID_VALUE ? CL_SUCCESS : code;
 }
 
-/* AMD's devices are called by their architecture, "gfx90a:sramecc+:xnack-". NVIDIA's tell it by an
+/* AMD's devices have their architecture as name, "gfx90a:sramecc+:xnack-". NVIDIA's report it by an
  * extension. */
 static cl_int query_architecture(const struct opencl *cl, struct device_info *info)
 {
@@ -171,7 +171,8 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
                                    sizes, NULL);
     if (code == CL_SUCCESS)
         code = query_architecture(cl, info);
-    /* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
+    /* Work-groups have one dimension here. Its limit may be lower than the limit for a whole
+     * group. */
     if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
         info->max_work_group_size = sizes[0];
     info->out_of_order = info->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
@@ -215,7 +216,7 @@ static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id pl
     return HEALCL_OK;
 }
 
-/* Adds the devices of one platform, or why it does not list them. */
+/* Adds the devices of one platform, or the reason why it does not list them. */
 static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
                                         uint32_t platform_index, struct device_listing *listing,
                                         struct healcl_error *error)
@@ -289,7 +290,8 @@ void device_listing_release(struct device_listing *listing)
 
 enum { MISSING_SIZE = 400 };
 
-/* Says what a platform without a device may lack: "; HOME is not set: ...". False: nothing. */
+/* Writes what a platform without a device may lack: "; HOME is not set: ...". Returns false if
+ * nothing is missing. */
 static bool find_missing(char text[MISSING_SIZE])
 {
     static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
@@ -307,7 +309,7 @@ static bool find_missing(char text[MISSING_SIZE])
         return snprintf(text, MISSING_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
     snprintf(path, sizeof path, "%s", folder);
     for (char *slash; stat(path, &about) != 0 && (slash = strrchr(path, '/')) != NULL;)
-        *slash = 0; /* it can be made where that one can be written to */
+        *slash = 0; /* it can be created if this one can be written to */
     const char *there = *path ? path : "";
     char made[4096 + 16];
     snprintf(made, sizeof made, "%s/healcl-XXXXXX", there);
@@ -317,8 +319,8 @@ static bool find_missing(char text[MISSING_SIZE])
                     variables[i], folder, hint) > 0;
 }
 
-/* A broken platform must not keep the others from being used. One without a device may lack
- * something of the system. */
+/* A broken platform must not make other platforms unusable. A platform without a device may lack
+ * something in the system. */
 enum healcl_status device_listing_check(const struct device_listing *listing,
                                         struct healcl_error *error)
 {
@@ -354,8 +356,8 @@ static bool contains(const char *text, const char *part)
 
 bool device_is_emulator(const struct device_info *info)
 {
-    /* In what a device or its platform is called, whatever the letters' case: Intel's FPGAs and
-     * Xilinx's hw_emu, simulators, renderers of Mesa and of Google. */
+    /* Words in names of such devices or their platforms, in any case. They cover Intel's FPGAs and
+     * Xilinx's hw_emu, simulators, and renderers of Mesa and Google. */
     static const char *const words[] = {"emulat",    "oclgrind", "simulator",
                                         "gpgpu-sim", "llvmpipe", "softpipe",
                                         "swrast",    "lavapipe", "swiftshader"};
@@ -413,8 +415,8 @@ static bool parse_indices(const char *selector, unsigned long *platform, unsigne
     return *end == 0;
 }
 
-/* "PoCL 3.1 ..." of the platform version "OpenCL 3.0 PoCL 3.1 ...": what a platform is commonly
- * called may stand nowhere else. */
+/* "PoCL 3.1 ..." in the platform version "OpenCL 3.0 PoCL 3.1 ...". The usual name of a platform
+ * may occur only there. */
 static const char *platform_release(const struct device_info *info)
 {
     const char *space = strchr(info->platform_version, ' ');
@@ -422,9 +424,9 @@ static const char *platform_release(const struct device_info *info)
     return space ? space + 1 : "";
 }
 
-/* How a device is named by a selector. A processor's maker is part of its name whoever the driver
- * is from: "intel" means Intel's platform, if there is one. MATCH_PERHAPS: it could not say what it
- * is. */
+/* How well a selector matches a device. A processor's vendor is part of its name with any driver:
+ * "intel" prefers Intel's platform, if there is one. MATCH_PERHAPS: the device could not report its
+ * name. */
 enum match { MATCH_NONE, MATCH_PERHAPS, MATCH_NAME, MATCH_WHOLE };
 
 static enum match match_of(const struct device_info *info, const char *selector)
@@ -445,7 +447,7 @@ static enum match match_of(const struct device_info *info, const char *selector)
     return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;
 }
 
-/* Orders devices where nothing is named: hardware that is there goes first. */
+/* Orders devices when none is selected: hardware comes before emulators. */
 static bool is_better(const struct device_info *a, const struct device_info *b)
 {
     if (device_is_emulator(a) != device_is_emulator(b))
@@ -458,8 +460,8 @@ static bool is_better(const struct device_info *a, const struct device_info *b)
 
 enum { DEVICES_TEXT_SIZE = 400 };
 
-/* "there is 0:0 name" or "there are 0:0 name, 1:0 name (it has no compiler)", cut off where it
- * does not fit. */
+/* Writes "there is 0:0 name" or "there are 0:0 name, 1:0 name (it has no compiler)", truncated to
+ * fit. */
 static const char *devices_text(const struct device_info *list, size_t count,
                                 char text[DEVICES_TEXT_SIZE])
 {
@@ -480,8 +482,7 @@ static const char *devices_text(const struct device_info *list, size_t count,
     return text;
 }
 
-/* The best one that can be used, and the first that cannot and matches as well as any such; or
- * NULL. */
+/* The best usable device, and the first unusable one that matches at least as well; or NULL. */
 static const struct device_info *find_best(const struct device_info *list, size_t count,
                                            const char *selector,
                                            const struct device_info **unusable,
@@ -508,7 +509,7 @@ static const struct device_info *find_best(const struct device_info *list, size_
     return best;
 }
 
-/* The name in selector, or where it is NULL or "" HEALCL_DEVICE; NULL: neither names anything. */
+/* The name in selector, or in HEALCL_DEVICE if selector is NULL or "". NULL: neither is set. */
 static const char *named(const char *selector, const char **origin)
 {
     const bool is_given = selector && *selector;

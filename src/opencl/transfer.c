@@ -1,17 +1,17 @@
-/* Data between host and device. */
+/* Transfers between host and device. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "opencl/internal.h"
 
-/* The limit for data that lie in memory, and would be copied to what is mapped as well. */
+/* The size up to which data in memory are copied for an upload. Mapping would copy them, too. */
 enum { COPIED_UPLOAD_BYTES = 1 << 20 };
 
-/* Up to this, what is downloaded is read to the host's memory: one command, where mapping takes
- * another one to unmap. */
+/* The size up to which downloads are read into the host's memory. That takes one command; mapping
+ * needs a second one to unmap. */
 enum { SMALL_DOWNLOAD_BYTES = 1 << 12 };
 
-/* A transfer was enqueued; its event stays the caller's. */
+/* Must be called after a transfer was enqueued. Its event stays the caller's. */
 static enum healcl_status log_transfer(struct healcl_device *device, cl_event event,
                                        struct traced_command *traced, struct healcl_error *error)
 {
@@ -24,7 +24,7 @@ static enum healcl_status log_transfer(struct healcl_device *device, cl_event ev
 
 /* ---------------------------------------------------------------- mapping */
 
-/* Maps bytes of memory on the queue of a track, and waits for that. Where there is no room, as
+/* Maps memory on the queue of a track, and waits for it. If the device is out of memory, as
  * device_buffer_acquire. */
 static enum healcl_status device_map(struct healcl_device *device, enum trace_track track,
                                      cl_mem memory, cl_map_flags flags, uint64_t offset,
@@ -64,7 +64,7 @@ enum healcl_status device_await_uploads(struct healcl_device *device, struct hea
         return HEALCL_OK;
     const struct opencl *cl = device->cl;
     cl_int code = cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL);
-    if (code == CL_INVALID_OPERATION) /* OpenCL 1.0 has no such barrier */
+    if (code == CL_INVALID_OPERATION) /* OpenCL 1.0 lacks this barrier */
         code = cl->clWaitForEvents(1, &device->upload);
     TRY_CL(error, "clEnqueueBarrierWithWaitList", code);
     (void)cl->clReleaseEvent(device->upload);
@@ -74,10 +74,10 @@ enum healcl_status device_await_uploads(struct healcl_device *device, struct hea
 
 /* ---------------------------------------------------------------- staging memory */
 
-/* Pinned memory of the host that data go through on their way to and from a device. */
+/* Pinned host memory that data pass through on their way to and from a device. */
 enum {
     HALF_BYTES_MIN = 4096,
-    ALIGNMENT = 64 /* of what lies side by side in a half */
+    ALIGNMENT = 64 /* of adjacent data in a half */
 };
 
 static uint64_t staging_half_bytes(const struct healcl_device *device)
@@ -170,7 +170,7 @@ static enum healcl_status staging_take(struct healcl_device *device, uint64_t by
         TRY(staging_turn(device, error));
     uint64_t *used = &staging->halves[staging->current].used;
     *memory = staging->address + staging->current * staging->half_bytes + *used;
-    *used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* divides a half */
+    *used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* it divides a half */
     return HEALCL_OK;
 }
 
@@ -200,8 +200,8 @@ void staging_release(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- commands on the compute queue */
 
-/* Reads bytes into memory, or writes them from data where that is not NULL, behind all that is
- * enqueued, and waits for that. */
+/* Reads bytes into memory, or writes them from data if data is not NULL. This comes after all
+ * enqueued commands. Waits for its end. */
 static enum healcl_status move_now(struct healcl_device *device, const struct buffer *buffer,
                                    uint64_t offset, uint64_t bytes, void *memory, const void *data,
                                    struct healcl_error *error)
@@ -230,7 +230,7 @@ static enum healcl_status move_now(struct healcl_device *device, const struct bu
     return HEALCL_OK;
 }
 
-/* Enqueues a read. The event is the caller's, also where this fails, if it is not NULL then. */
+/* Enqueues a read. The caller owns the event if it is not NULL, even after an error. */
 static enum healcl_status enqueue_read(struct healcl_device *device, const struct buffer *buffer,
                                        uint64_t offset, uint64_t bytes, void *memory,
                                        const struct command_use *use, const char *name,
@@ -256,13 +256,14 @@ static enum healcl_status enqueue_read(struct healcl_device *device, const struc
 
 /* ---------------------------------------------------------------- writes */
 
-/* clEnqueueWriteBuffer would need the data to outlive the call, or wait for the queue. A buffer
- * made from the data has copied them when it returns, and lives until the copy has run. */
+/* With clEnqueueWriteBuffer the data would have to outlive the call, or the call would have to
+ * wait. A buffer created from the data has copied them on return, and is freed after the copy has
+ * run. */
 static enum healcl_status write_copy(struct healcl_device *device, const struct buffer *buffer,
                                      uint64_t offset, uint64_t bytes, const void *data,
                                      struct healcl_error *error)
 {
-    /* The interface takes a void *, but with this flag it only reads. */
+    /* The interface takes a void *, but only reads from it with this flag. */
     union {
         const void *read;
         void *taken;
@@ -301,11 +302,11 @@ uint64_t device_piece_bytes(const struct healcl_device *device)
     return half > 0 ? half : UINT64_MAX;
 }
 
-/* An upload was enqueued. Takes over its event. */
+/* Must be called after an upload was enqueued. Takes over its event. */
 static enum healcl_status end_upload(struct healcl_device *device, cl_event event,
                                      struct traced_command *traced, struct healcl_error *error)
 {
-    /* The transfer queue is in order: to wait for the last upload is to wait for all. */
+    /* The transfer queue is in order: waiting for the last upload waits for all. */
     if (device->upload)
         (void)device->cl->clReleaseEvent(device->upload);
     device->upload = event;
@@ -314,7 +315,8 @@ static enum healcl_status end_upload(struct healcl_device *device, cl_event even
     return log_transfer(device, event, traced, error);
 }
 
-/* Writes to a fresh buffer what lies in the staging memory's current half, or else waits. */
+/* Writes to a fresh buffer. If is_staged, data are in the current half of the staging memory.
+ * Otherwise waits for the write. */
 static enum healcl_status write_fresh(struct healcl_device *device, const struct buffer *buffer,
                                       uint64_t offset, uint64_t bytes, const void *data,
                                       bool is_staged, struct healcl_error *error)
@@ -431,7 +433,7 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
                                         const void *memory, struct buffer *buffer,
                                         struct healcl_error *error)
 {
-    union { /* it only reads */
+    union { /* it is only read */
         const void *read;
         void *context;
     } host = {.read = memory};
@@ -443,7 +445,7 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
         return device_upload(device, place, bytes,
                              &(struct device_filler){fill_from_memory, host.context}, buffer,
                              error);
-    /* At once, without a copy by the host. */
+    /* Written at once, without a copy by the host. */
     TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
     enum healcl_status status = write_fresh(device, buffer, 0, bytes, memory, false, error);
     if (status != HEALCL_OK)
@@ -467,7 +469,7 @@ enum healcl_status device_buffer_unmap(struct healcl_device *device, const struc
                                        void *address, struct healcl_error *error)
 {
     const struct launch_argument argument = {.buffer = buffer};
-    const bool is_slab = buffer->slab != NULL; /* commands know its parts */
+    const bool is_slab = buffer->slab != NULL; /* commands refer to its parts */
     struct awaited_events awaited;
     cl_event event = NULL;
     overlap_begin(device,
@@ -535,7 +537,7 @@ static enum healcl_status download_mapped(struct healcl_device *device, const st
     return status != HEALCL_OK ? status : ended;
 }
 
-/* A piece on its way into a half. */
+/* A piece that is being read into a half. */
 struct staged_read {
     uint64_t bytes;
     uint32_t half;
@@ -561,7 +563,7 @@ static enum healcl_status begin_read(struct healcl_device *device, const struct 
     return HEALCL_OK;
 }
 
-/* While a piece is taken, the next one is read. */
+/* While one piece is processed, the next one is read. */
 static enum healcl_status read_and_take(struct healcl_device *device, const struct buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
                                         const struct device_taker *taker,
@@ -591,7 +593,7 @@ static enum healcl_status download_staged(struct healcl_device *device, const st
     enum healcl_status status = read_and_take(device, buffer, offset, bytes, taker, error);
     if (status == HEALCL_OK)
         return HEALCL_OK;
-    /* A read on its way uses a buffer that the caller may give back, and may have failed. */
+    /* A pending read uses a buffer that the caller may release. It may also have failed. */
     for (uint32_t half = 0; half < 2; half++)
         (void)!staging_await(device, half, NULL);
     (void)!device_finish_compute(device);

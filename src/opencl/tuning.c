@@ -9,20 +9,20 @@
 #include "opencl/cache.h"
 
 enum {
-    LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
+    LOCAL_SIZE_GPU = 256,         /* all drivers support this size, or report a smaller limit */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
-    BUILDS_AT_ONCE = 6, /* drivers start one process after the other, in 0.2 s each on an H100 */
-    ACCESS_BYTES = 16,  /* what an instruction moves at most */
+    BUILDS_AT_ONCE = 6, /* drivers start processes one after the other, in 0.2 s each on an H100 */
+    ACCESS_BYTES = 16,  /* the most bytes that one instruction moves */
     COMPILED_AXES_MOST = 8, /* merged views have fewer */
-    TRANSFORM_ROWS = 8,     /* a line of the caches */
-    TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
-                               more, several work-groups may share it */
+    TRANSFORM_ROWS = 8,     /* a cache line */
+    TRANSFORM_TILE = 8192,  /* 64 KiB, the local memory of most GPUs; with more memory, several
+                               work-groups may share it */
     TRANSFORM_RADIX = 8,
-    STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
-    ARGUMENT_BYTES = 1024,       /* that the full profile of OpenCL has at least, */
-    ARGUMENT_BYTES_FPGA = 256,   /* and its embedded profile, which boards have */
-    PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
+    STAGING_BYTES = 4 << 20,     /* transfers of this size reach about the link's rate */
+    ARGUMENT_BYTES = 1024,       /* the minimum in OpenCL's full profile */
+    ARGUMENT_BYTES_FPGA = 256,   /* the minimum in the embedded profile, which boards have */
+    PAST_CACHES_BYTES = 16 << 20 /* caches can keep smaller outputs for the next operation */
 };
 
 static const struct {
@@ -93,7 +93,7 @@ const char *tuning_source_name(const struct device_tuning *tuning, char text[TUN
 
 /* ---------------------------------------------------------------- defaults */
 
-/* Takes a style for every family that has it; returns whether any has. */
+/* Sets a style for every family that has it. Returns whether any has. */
 static bool take_style(struct device_tuning *tuning, enum kernel_style style)
 {
     bool any = false;
@@ -128,8 +128,8 @@ enum healcl_status tuning_style_given(bool *given, struct healcl_error *error)
 /* CPUs with narrower vectors convert between integers and doubles one by one. */
 enum { AVX512_DOUBLES = 8 };
 
-/* A CPU runs the work-items of a group one after the other and wants few fat ones; a GPU wants as
- * many thin ones as it can get; an FPGA one that is fixed. */
+/* A CPU runs the work-items of a group one after the other: a few large ones suit it. A GPU needs
+ * as many small ones as possible, and an FPGA a single one with fixed sizes. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
     const cl_device_type as = parse_kind(getenv("HEALCL_AS"));
@@ -154,7 +154,7 @@ struct device_tuning tuning_default(const struct device_info *info)
         .transform_radix = TRANSFORM_RADIX,
         .transform_rows_radix = TRANSFORM_RADIX,
         .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
-        /* Whatever it is shaped as: */
+        /* Independent of HEALCL_AS: */
         .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,
         .builds_at_once =
             info->type & CL_DEVICE_TYPE_GPU && !device_is_emulator(info) ? BUILDS_AT_ONCE : 1,
@@ -179,7 +179,7 @@ static bool is_name(const char *text, size_t length, const char *name)
     return strlen(name) == length && strncmp(text, name, length) == 0;
 }
 
-/* A number of decimal digits only. */
+/* Parses a number of decimal digits only. */
 static bool parse_number(const char *text, size_t length, uint64_t *value)
 {
     *value = 0;
@@ -201,13 +201,13 @@ static bool parse_kernel_style(const char *text, size_t length, enum kernel_styl
     return false;
 }
 
-/* A value of that tunable: one of these names, or a number. */
+/* Parses a value of the tunable: one of its names, or a number. */
 static bool parse_tunable(enum tunable tunable, const char *text, size_t length,
                           const struct device_info *info, uint32_t *value)
 {
     const struct {
         uint64_t least, most;
-        bool is_power; /* of two */
+        bool is_power; /* whether it must be a power of two */
     } ranges[TUNABLE_COUNT] = {
 #define TUNABLE(name, least, most, is_power, meaning) {least, most, is_power},
 #include "opencl/tunables.def"
@@ -291,9 +291,8 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
 
 /* ---------------------------------------------------------------- kept */
 
-/* "tuning" or "kernels". The number is to be raised where the same text comes to mean something
- * else.
- */
+/* kind is "tuning" or "kernels". The number must increase when the meaning of an unchanged text
+ * changes. */
 static void name_of(const struct device_info *info, const char *kind, char name[CACHE_NAME_SIZE])
 {
     cache_name(info, kind, 1, (const char *const[]){"1"}, name);
@@ -310,13 +309,14 @@ bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *
     if (good) {
         *tuning = kept;
         tuning->tuned_by |= TUNED_BY_KEPT;
-        tuning->file = NULL; /* all tunables are kept */
+        tuning->file = NULL; /* all tunables are cached */
     }
     tuning->cached_is_unreadable = !good;
     return good;
 }
 
-/* Multiplies in a way that the self-test has not found to be wrong; without vectors if all are. */
+/* Selects a way to multiply that the self-test has not found to be wrong. If all are wrong, selects
+ * styles without vectors. */
 static void avoid_wrong(const struct device_info *info, struct device_tuning *tuning)
 {
     for (int way = 0; info->multiply_wrong >> tuning->multiply & 1; way++) {

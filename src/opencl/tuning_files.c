@@ -1,5 +1,5 @@
-/* Tunings of measured devices: tunings/NAME.json, embedded by the build. tunings/README.md has
- * their form. */
+/* Tunings of measured devices: tunings/NAME.json, embedded by the build. tunings/README.md
+ * describes their format. */
 #include <fnmatch.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 enum { TUNING_FILE_VALUES_MAX = 256 };
 
-/* Checks the patterns. *specificity: how many of their characters are not wildcards; 0 where one
- * of them does not match. */
+/* Checks the patterns. *specificity: the number of their characters that are not wildcards; 0 if
+ * one of them does not match. */
 static enum healcl_status match(const cJSON *patterns, const struct device_info *info,
                                 uint32_t *specificity, struct healcl_error *error)
 {
@@ -99,7 +99,8 @@ void tuning_of_files(const struct device_info *info, struct device_tuning *tunin
     uint32_t most = 0, specificity;
     for (const char *const *file = healcl_tuning_files; *file; file += 2) {
         struct device_tuning changed = before;
-        /* A test reads all files: what this device cannot take is for other devices. */
+        /* A test reads all files: one with values that this device cannot take is for other
+         * devices. */
         if (tuning_file_read(file[0], file[1], info, &changed, &specificity, NULL) != HEALCL_OK ||
             specificity <= most)
             continue;
