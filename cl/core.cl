@@ -1,6 +1,6 @@
-/* The kernels that work on tensors of one type, ELEMENT: char, int or long. They are one program,
- * since many compilers take longer to start than to compile. Where programs are built side by side,
- * each file of core/ is one. */
+/* The kernels for tensors of one type, ELEMENT: char, int or long. They form one program, since
+ * many compilers take longer to start than to compile. If programs are built in parallel, each file
+ * of core/ is its own program. */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
@@ -12,7 +12,7 @@
 #include "core/residues.cl"
 #include "core/constant.cl"
 #endif
-#ifndef WIDE /* these have vectors of elements */
+#ifndef WIDE /* these use vectors of elements */
 #include "core/sums.cl"
 #include "core/transform.cl"
 #include "core/twiddles.cl"

@@ -1,15 +1,15 @@
 /*
- * Exact arithmetic modulo q for every q in [1, 2^63). The ranges of values stand in the comments.
- * Compiled for the device, and for the host by its unit test, which brings mul_hi and clz.
+ * Exact arithmetic modulo q for every q in [1, 2^63). Comments state the ranges of values. It is
+ * compiled for the device, and for the host by its unit test, which provides mul_hi and clz.
  *
- * Division by a modulus is that of N. Moeller and T. Granlund, "Improved division by invariant
+ * Division by a modulus follows N. Moeller and T. Granlund, "Improved division by invariant
  * integers", IEEE Transactions on Computers 60 (2011), algorithm 4: two multiplications and two
- * corrections with a reciprocal that is worked out once.
+ * corrections with a precomputed reciprocal.
  */
 #ifndef HEALCL_CL_ARITHMETIC_H
 #define HEALCL_CL_ARITHMETIC_H
 
-/* -D CALLED keeps functions from being inlined: they compile faster. */
+/* -D CALLED prevents inlining of functions: they compile faster. */
 #ifdef CALLED
 #define FUNCTION __attribute__((noinline)) static
 #else
@@ -22,7 +22,7 @@ FUNCTION ulong magnitude(long x)
     return x < 0 ? 0 - (ulong)x : (ulong)x;
 }
 
-/* The upper word of a*b. Where CPUs multiply so, compilers seldom make that of mul_hi. */
+/* The upper word of a*b. If a CPU has an instruction for it, compilers seldom use it for mul_hi. */
 FUNCTION ulong high_word(ulong a, ulong b)
 {
 #if defined(__OPENCL_C_VERSION__) && defined(__SIZEOF_INT128__) && \
@@ -33,7 +33,7 @@ FUNCTION ulong high_word(ulong a, ulong b)
 #endif
 }
 
-/* Quotient and remainder of high*2^64 + low, high < m.normalized, by m.normalized. */
+/* Quotient and remainder of high*2^64 + low divided by m.normalized; high < m.normalized. */
 FUNCTION ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *remainder)
 {
     ulong product_low = m.reciprocal * high;
@@ -75,13 +75,14 @@ FUNCTION ulong reduce_signed(long x, struct modulus m)
     return x < 0 && rest != 0 ? m.value - rest : rest;
 }
 
-/* As reduce_signed, for x mostly in [0, q). Seen as unsigned, negative x are above every q. */
+/* As reduce_signed, for x that is mostly in [0, q). As an unsigned number, a negative x is above
+ * every q. */
 FUNCTION ulong residue_of(long x, struct modulus m)
 {
     return (ulong)x < m.value ? (ulong)x : reduce_signed(x, m);
 }
 
-/* multiply_mod without a check of ranges, which prints. */
+/* As multiply_mod, without a check of ranges, which would print. */
 FUNCTION ulong multiply_residue(ulong a, ulong b, struct modulus m)
 {
     ulong rest, scaled = a << m.shift;
@@ -113,7 +114,7 @@ FUNCTION ulong subtract_mod(ulong a, ulong b, ulong q)
     return a >= b ? a - b : a - b + q;
 }
 
-/* x*w mod q; any x. The product with the rounded quotient is at most one q too large. */
+/* x*w mod q; any x. With the rounded quotient the remainder is at most one q too large. */
 FUNCTION ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
 {
     CHECK_BELOW(w.factor, q);
@@ -122,9 +123,9 @@ FUNCTION ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
     return rest >= q ? rest - q : rest;
 }
 
-/* Quotient of high*2^64 + low by divisor; high < divisor, divisor in [2^63, 2^64). Digit by digit
- * in base 2^32: D. Knuth, The Art of Computer Programming 2, 4.3.1, algorithm D. Slow; only for
- * what is worked out once. */
+/* Quotient of high*2^64 + low by divisor; high < divisor, divisor in [2^63, 2^64). It is computed
+ * digit by digit in base 2^32: D. Knuth, The Art of Computer Programming 2, 4.3.1, algorithm D.
+ * Slow: only for precomputation. */
 FUNCTION ulong divide_slowly(ulong high, ulong low, ulong divisor)
 {
     ulong divisor_high = divisor >> 32, divisor_low = divisor & 0xffffffffUL;
@@ -151,7 +152,7 @@ FUNCTION struct modulus make_modulus(ulong value)
     struct modulus m;
     m.value = value;
     m.shift = clz(value);
-    /* The highest bit is set, but for a value of 0, with which divide_slowly would not end. */
+    /* The highest bit is set except for a value of 0. With 0 divide_slowly would not end. */
     m.normalized = value << m.shift | (ulong)1 << 63;
     m.reciprocal = divide_slowly(~m.normalized, ~(ulong)0, m.normalized);
     return m;

@@ -1,13 +1,13 @@
 /*
- * Every kernel program starts with this. The first part is read by the host's compiler too, so
- * that both sides agree on the structures that are passed by value.
+ * Every kernel program starts with this file. The host's compiler reads the first part too: both
+ * sides use the same structures, which are passed by value.
  *
- * Specialisation macros, given with -D; a program checks those of its own:
+ * Macros for specialisation, given with -D. A program checks its own macros.
  *   LOCAL_SIZE    work-items in a work-group
- *   AXES          how many axes a launch's space has, which then has less than 2^31 elements
+ *   AXES          the number of axes of a launch's space, which has less than 2^31 elements
  *   NARROW        with AXES: every storage has less than 2^32 bytes
  *   THIN          with AXES: a work-item takes one element
- *   WIDE          with NARROW: an element of the space is a vector of so many, 2, 4, 8 or 16
+ *   WIDE          with NARROW: an element of the space is a vector of WIDE, 2, 4, 8 or 16
  *   SINGLE        with AXES: one work-item takes all elements, from number 0 on, in one loop that
  *                 can be a pipeline
  */
@@ -29,35 +29,34 @@ typedef uint64_t cl_base_ulong;
 
 enum { SPACE_AXES = 17, SPACE_OPERANDS = 4 };
 
-/* A view: the element with index (i0, i1, ...) lies at offset + i0*stride[0] + i1*stride[1] + ...
- */
+/* A view: the element with index (i0, i1, ...) is at offset + i0*stride[0] + i1*stride[1] + ... */
 struct operand {
     cl_base_long offset;
     cl_base_long stride[SPACE_AXES];
 };
 
-/* The elements that a launch works on, in C order, and where each operand has them. A work-item
- * takes elements_per_item of them in a row; 816 bytes. */
+/* The elements that a launch works on, in C order, and their positions in each operand. A work-item
+ * takes elements_per_item consecutive elements. 816 bytes. */
 struct space {
-    cl_base_ulong first, end; /* of the shape's elements, those in [first, end) */
+    cl_base_ulong first, end; /* of the shape's elements, the launch takes those in [first, end) */
     cl_base_ulong elements_per_item;
     cl_base_uint rank; /* at least 1 */
-    cl_base_uint key;  /* under which this launch reports to the status buffer; not 0 */
+    cl_base_uint key;  /* identifies this launch in the status buffer; not 0 */
     cl_base_long shape[SPACE_AXES];
     cl_base_uint reciprocal[SPACE_AXES]; /* with AXES: floor(2^32 / shape), at most 2^32-1 */
     struct operand operand[SPACE_OPERANDS];
 };
 
-/* Errors that only data reveal, and warnings. The first launch that reports wins, in it the
- * smallest index. */
+/* Errors that only data reveal, and warnings. The error of the first launch that reports is kept,
+ * at its smallest index. */
 struct status {
     cl_base_uint key;   /* of that launch; 0: no error */
-    cl_base_uint index; /* in C order among the elements it looked at; 2^32-1 stands for more */
-    cl_base_uint dropped_low, dropped_high; /* values with digits that were dropped: a count */
-    cl_base_long value; /* the offending one; of no meaning where index stands for more */
+    cl_base_uint index; /* in C order among checked elements; 2^32-1 stands for larger ones */
+    cl_base_uint dropped_low, dropped_high; /* number of values with dropped digits */
+    cl_base_long value; /* the offending element; undefined if index stands for larger ones */
 };
 
-/* A modulus in [1, 2^63) with what division by it needs (see arithmetic.h). */
+/* A modulus in [1, 2^63), with the constants for division by it (see arithmetic.h). */
 struct modulus {
     cl_base_ulong value;
     cl_base_ulong normalized; /* value << shift, in [2^63, 2^64) */
@@ -65,25 +64,25 @@ struct modulus {
     cl_base_ulong shift;      /* in [1, 63] */
 };
 
-/* A factor w in [0, q) with floor(w * 2^64 / q), for multiplication as in V. Shoup's NTL. */
+/* A factor w in [0, q) with floor(w * 2^64 / q), for multiplication as in NTL by V. Shoup. */
 struct twiddle {
     cl_base_ulong factor;
     cl_base_ulong quotient;
 };
 
-/* Marks a factor whose products count as below 0. Kernels of transforms ask for it. */
+/* Marks a factor whose products get a negative sign. Kernels of transforms check it. */
 #define TWIDDLE_NEGATIVE ((cl_base_ulong)1 << 63)
 
-/* Counters that all work-items of the self-test share; see there. */
+/* Counters shared by all work-items of the self-test; see self_test.cl. */
 struct self_test_counters {
     cl_base_uint count, sum, least, common, first;
-    cl_base_uint winner;        /* the one that put itself first, by its own word */
-    cl_base_uint rounds, mixed; /* how often one went round a loop, and what that came to */
-    cl_base_uint changed;       /* those that found other values than they come to */
+    cl_base_uint winner;        /* the work-item that set first, as it reports itself */
+    cl_base_uint rounds, mixed; /* iterations of one loop, and the value that it computed */
+    cl_base_uint changed;       /* number of work-items that computed other values */
 };
 
-/* Checks ranges that comments give: x, or each lane of vectors, is below limit. With -D
- * CHECK_RANGES kernels say so where it is not, on the host's standard output. */
+/* Checks the ranges stated in comments: x, or each lane of vectors, is below limit. With -D
+ * CHECK_RANGES kernels print a violation to the host's standard output. */
 #if defined CHECK_RANGES && defined __OPENCL_C_VERSION__
 #define CHECK_BELOW(x, limit) CHECK_RANGE((x) < (limit), #x " is not below " #limit "\n")
 #define CHECK_LANES_BELOW(x, limit) \
@@ -102,16 +101,16 @@ struct self_test_counters {
 #error "LOCAL_SIZE is not given"
 #endif
 
-/* Work-groups of one work-item leave compilers nothing to join into vectors. Some try all the same,
- * and take minutes for it, unless they are told that a kernel has its vectors. */
+/* With one work-item in a work-group, a compiler cannot join work-items into vectors. Some
+ * compilers try, and take minutes, unless a kernel declares that it has vectors itself. */
 #if LOCAL_SIZE == 1
 #define KERNEL __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(ulong8))) kernel void
 #else
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 #endif
 
-/* On some GPUs a compiler chooses how many work-items share a set of registers, which elements of
- * 64 bits had better be few. Where there are no doubles, it chooses well. */
+/* On some GPUs the compiler chooses how many work-items share a set of registers. With 64-bit
+ * elements it should be few. On devices without doubles it chooses well. */
 #if defined(cl_intel_required_subgroup_size) && defined(cl_khr_fp64) && LOCAL_SIZE % 16 == 0
 #define FEW_TOGETHER __attribute__((intel_reqd_sub_group_size(16)))
 #else
@@ -129,10 +128,9 @@ struct self_test_counters {
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-/* The first parameter of most kernels, a struct space of that name, and what their bodies begin
- * with. A device that can index its own memory, but not a kernel's arguments, is given COPY_SPACE.
- * One whose kernels take few bytes of arguments finds the space in memory: SPACE_IN_MEMORY.
- */
+/* The first parameter of most kernels, a struct space of this name, and the start of their bodies.
+ * COPY_SPACE is for a device that can index its own memory, but not a kernel's arguments. With
+ * SPACE_IN_MEMORY the space is passed in memory: for kernels that accept few bytes of arguments. */
 #ifdef SPACE_IN_MEMORY
 #define SPACE(name) global const struct space *name##_argument
 #define TAKE_SPACE(name) struct space name = *name##_argument
@@ -144,7 +142,7 @@ struct self_test_counters {
 #define TAKE_SPACE(name)
 #endif
 
-/* Element i of a storage. With NARROW, compilers know so that offsets in bytes have 32 bits. */
+/* Element i of a storage. With NARROW, compilers know that byte offsets have 32 bits. */
 #ifdef NARROW
 #define NARROW_MASK(size) (0xffffffffu / (uint)(size))
 #define AT(name, i) (name[(uint)(i)&NARROW_MASK(sizeof(*name))])
@@ -152,8 +150,8 @@ struct self_test_counters {
 #define AT(name, i) (name[i])
 #endif
 
-/* An element x of a storage as a long, and a vector of them. A device that mistakes the signs of
- * what (long) makes of an int is given WIDEN_BY_SHIFT: so nothing else widens an int with a sign
+/* An element x of a storage as a long, and a vector of elements. Some devices get the sign wrong in
+ * (long) of an int: these use WIDEN_BY_SHIFT. No other code may sign-extend an int
  * (tests/conformance/widening.py). */
 #ifdef WIDEN_BY_SHIFT
 #define WIDEN(x) (sizeof(x) == 8 ? (long)(x) : (long)((ulong)(uint)(x) << 32) >> 32)
@@ -165,7 +163,7 @@ struct self_test_counters {
 #define WIDEN_long(count, x) (x)
 #define WIDEN_LANES(count, x) JOIN(WIDEN_, ELEMENT)(count, x)
 
-/* The element of size bytes, 1, 4 or 8, that lies there. */
+/* The element of size bytes, 1, 4 or 8, at this address. */
 static inline long load_number(global const char *at, uint size)
 {
     return size == 8   ? *(global const long *)at
@@ -173,12 +171,13 @@ static inline long load_number(global const char *at, uint size)
                        : WIDEN(*at);
 }
 
-/* Numbers of elements, places in buffers, and axes. Where these are compiled in, a work-item has
- * its walk in registers; else it is private memory, in which an index finds an axis. */
+/* Types for counts of elements, positions in buffers, and axes. With a constant number of axes, a
+ * work-item keeps its span in registers. Otherwise the span is in private memory, indexed by
+ * axis. */
 #ifdef AXES
 #define RANK(space) AXES
 typedef uint count_t;
-enum { SPAN_AXES = AXES < 4 ? 4 : AXES }; /* transforms are of four */
+enum { SPAN_AXES = AXES < 4 ? 4 : AXES }; /* transforms have four axes */
 #else
 #define RANK(space) ((space).rank)
 typedef ulong count_t;
@@ -191,7 +190,8 @@ typedef long place_t;
 #endif
 
 /*
- * A work-item's walk through its elements of a space, in spans along the last axis:
+ * A work-item traverses its elements of a space in spans along the last axis:
+ *
  *     EACH_ELEMENT(space, span, i)
  *         AT(out, POSITION(space, span, 0, i)) = ...;
  */
@@ -199,12 +199,12 @@ struct span {
     count_t linear;                   /* C-order number of the span's first element */
     count_t left;                     /* elements still to do, this span included */
     count_t length;                   /* of this span; 0 at the end */
-    count_t index[SPAN_AXES];         /* of its first element */
-    place_t position[SPACE_OPERANDS]; /* of its first element in each operand */
+    count_t index[SPAN_AXES];         /* of the first element */
+    place_t position[SPACE_OPERANDS]; /* of the first element in each operand */
 };
 
-/* A pipeline need not wait for what it has written: plans let no element that a kernel writes be
- * read for another one. */
+/* A pipeline need not wait for its own writes: plans never let a kernel read an element that it
+ * writes for another one. */
 #ifdef SINGLE
 #define PIPELINE _Pragma("ivdep")
 #else
@@ -236,7 +236,7 @@ static inline count_t divide_by_axis(count_t a, const struct space *space, uint 
 #endif
 }
 
-/* The span of a work-item, or of what else the space's elements are for. */
+/* The span of a work-item, or of another part of the space's elements. */
 static inline struct span span_at(const struct space *space, count_t item)
 {
     struct span span;
@@ -278,7 +278,7 @@ static inline struct span first_span(const struct space *space)
     return span;
 }
 
-/* Counters, and steps that do not change, so that each turn of a pipeline is additions only. */
+/* Counters and constant steps: each iteration of a pipeline has only additions. */
 static inline void next_span(const struct space *space, struct span *span)
 {
     span->linear++;
@@ -318,7 +318,7 @@ static inline void next_span(const struct space *space, struct span *span)
         span->length = 0;
         return;
     }
-    /* The span ended at the end of the last axis: carry into the axes before it. */
+    /* The span has reached the end of the last axis: carry into the axes before it. */
     uint last = RANK(*space) - 1;
     count_t back = span->index[last];
     span->index[last] = 0;
@@ -340,7 +340,7 @@ static inline void next_span(const struct space *space, struct span *span)
 
 #endif
 
-/* Returns whether that index comes before all that this launch has reported so far. */
+/* Returns whether this index is the first that the launch has reported so far, in C order. */
 static inline bool report(volatile global struct status *status, uint key, ulong index)
 {
     uint reported = atomic_cmpxchg(&status->key, 0u, key),

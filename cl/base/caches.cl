@@ -1,8 +1,8 @@
-/* Requests to the caches of a device. The self-test finds out whether it can run them; -D NO_HINTS
- * leaves them out. */
+/* Hints to the caches of a device. The self-test checks whether the device supports them; -D
+ * NO_HINTS omits them. */
 
-/* Asks for a line of memory. OpenCL C's prefetch() means nothing to PoCL. An address may lie behind
- * the end of a buffer. */
+/* Prefetches a line of memory. PoCL ignores OpenCL C's prefetch(). The address may be past the end
+ * of a buffer. */
 #ifdef NO_HINTS
 #define PREFETCH(address) (void)0
 #elif defined __clang__
@@ -11,13 +11,13 @@
 #define PREFETCH(address) prefetch(address, 1)
 #endif
 
-/* How far ahead memory is asked for where it is read in order: two pages. */
+/* The distance of prefetches from sequential reads, in bytes: two pages. */
 enum { AHEAD_BYTES = 8192 };
 
 /*
- * STORE_PAST stores a vector that is a whole line of the cache past the caches: memory that nobody
- * reads soon need not be read before it is written. Where the compiler knows no way, it stores as
- * always. FENCE_PAST ends a work-item that does so: such stores are in no order.
+ * STORE_PAST stores a vector that fills a cache line, and bypasses the caches. Memory that is not
+ * read soon then need not be read before it is written. Without support by the compiler it is an
+ * ordinary store. FENCE_PAST ends a work-item that uses it: such stores are not ordered.
  */
 #if defined __has_builtin && !defined NO_HINTS
 #if __has_builtin(__builtin_nontemporal_store)

@@ -1,25 +1,26 @@
 /*
- * Vectors of eight residues modulo q, for any q in [1, 2^63), on devices with wide vectors. After
- * lanes.cl.
+ * Vectors of eight residues modulo q, for any q in [1, 2^63), on devices with wide vectors.
+ * Requires lanes.cl.
  *
- * With doubles, quotients are estimated in them from the inverse of q, which is too small by a part
- * between 2^-50 and 2^-49 of it. That is more than what the up to five roundings behind an
- * estimate, of a part of at most 2^-53 each, can add; so an estimate is never above the quotient
- * x/q, and below it by less than x/q * 2^-48. Cut to an integer it leaves a rest in
- * [0, q + x * 2^-48). An operation that is fused with the next one only leaves roundings out.
+ * With doubles, quotients are estimated from an inverse of q. The inverse is too small by a
+ * relative error between 2^-50 and 2^-49. This exceeds what the following roundings can add: there
+ * are at most five, each with a relative error of at most 2^-53. An estimate is thus never above
+ * the quotient x/q, and below it by less than x/q * 2^-48. Truncated to an integer, it leaves a
+ * remainder in [0, q + x * 2^-48). Fused operations only have fewer roundings.
  *
- * Else they are estimated by integers, as by P. Barrett, 1986: of x < 2^126 / 2^shift the quotient
- * is (x << shift) / 2^62 times r / 2^65, r = floor((2^127 - 1) / (q << shift)).
+ * Without doubles, quotients are estimated by integers, as by P. Barrett, 1986. For x < 2^126 /
+ * 2^shift the quotient is (x << shift) / 2^62 times r / 2^65, with r = floor((2^127 - 1) / (q <<
+ * shift)).
  */
 /* Eight moduli. */
 struct lane_divisor {
     ulong8 q;
-    ulong8 inverse; /* bits of a double: 1/q, less a part between 2^-50 and 2^-49 of it */
-    ulong8 reciprocal, shift; /* those of struct modulus */
+    ulong8 inverse; /* bits of a double: 1/q, reduced by a relative error between 2^-50 and 2^-49 */
+    ulong8 reciprocal, shift; /* as in struct modulus */
 };
 
-/* 1/q as in struct lane_divisor: the two roundings before the last one, and that, are of a part of
- * 2^-53 at most each, beside the 12 * 2^-53 that are taken off. 0 on devices without doubles. */
+/* 1/q as in struct lane_divisor. Each of its three roundings has a relative error of at most 2^-53,
+ * and 12 * 2^-53 is subtracted. 0 on devices without doubles. */
 static inline ulong make_inverse(ulong q)
 {
 #ifdef cl_khr_fp64
@@ -29,7 +30,7 @@ static inline ulong make_inverse(ulong q)
 #endif
 }
 
-/* Eight times one modulus. */
+/* The same modulus in all eight lanes. */
 static inline struct lane_divisor make_divisor(struct modulus m)
 {
     struct lane_divisor p;
@@ -40,19 +41,19 @@ static inline struct lane_divisor make_divisor(struct modulus m)
     return p;
 }
 
-/* All lanes of a and b are in [0, q): most are, as results of other operations. */
+/* Whether all lanes of a and b are in [0, q). Most are, as results of other operations. */
 static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
 {
 #if MULTIPLY == MULTIPLY_DOUBLES
     return are_all(max(as_ulong8(a), as_ulong8(b)) < p.q);
-#else /* comparisons with sign are all that such devices have */
+#else /* such devices only have signed comparisons */
     return are_all((as_long8((as_ulong8(a) - p.q) & (as_ulong8(b) - p.q)) & ~(a | b)) < 0);
 #endif
 }
 
 /*
- * No lane of a or b has more bits than q, and q < 2^62: multiply_by_halves and those below take
- * them, and to find out takes half of what are_residues does.
+ * Whether no lane of a or b has more bits than q, and q < 2^62. Then multiply_by_halves and the
+ * functions below accept them. This test takes half the time of are_residues.
  */
 static inline bool are_short(long8 a, long8 b, struct lane_divisor p)
 {
@@ -62,17 +63,17 @@ static inline bool are_short(long8 a, long8 b, struct lane_divisor p)
 
 #ifdef cl_khr_fp64
 
-/* x less a multiple of q, in [0, q + 2^16); x in [0, 2^64) */
+/* x minus a multiple of q, in [0, q + 2^16); x in [0, 2^64). */
 static inline ulong8 shrink_by_doubles(ulong8 x, struct lane_divisor p)
 {
     return x - convert_ulong8(convert_double8(x) * as_double8(p.inverse)) * p.q;
 }
 
 /*
- * a*b mod q in [0, q); a in [0, q + 2^16), b in [0, 2^63]: a times the upper bits of b, then that
- * rest and the lower bits. The first quotient is below (1 + 2^16/q) * 2^32 <= 2^49 + 2^32, so that
- * the rest is below q + q/2 + 1; the second one is below (2 + 2^16/q) * 2^31 + 1, and that rest is
- * below 2q. Both rests are below 2^64.
+ * a*b mod q in [0, q); a in [0, q + 2^16), b in [0, 2^63]. First a is multiplied by the upper bits
+ * of b, then the remainder and the lower bits are added. The first quotient is below (1 + 2^16/q) *
+ * 2^32 <= 2^49 + 2^32, and its remainder below q + q/2 + 1. The second quotient is below (2 +
+ * 2^16/q) * 2^31 + 1, and its remainder below 2q. Both remainders are below 2^64.
  */
 static inline ulong8 multiply_by_doubles(ulong8 a, ulong8 b, struct lane_divisor p)
 {
@@ -87,9 +88,9 @@ static inline ulong8 multiply_by_doubles(ulong8 a, ulong8 b, struct lane_divisor
 }
 
 /*
- * x * 2^shift + word less a multiple of q; shift <= 32, x and the result in [0, q + q/2^8 + 2^17),
- * word in [0, 2^63]. The quotient is below 2^63 + 2^50, and so leaves a rest below
- * q + (2^32 * (q + q/2^8 + 2^17) + 2^63) * 2^-48.
+ * x * 2^shift + word minus a multiple of q; shift <= 32, x and the result in [0, q + q/2^8 + 2^17),
+ * word in [0, 2^63]. The quotient is below 2^63 + 2^50. Its remainder is thus below q + (2^32 * (q
+ * + q/2^8 + 2^17) + 2^63) * 2^-48.
  */
 static inline ulong8 append_by_doubles(ulong8 x, uint shift, ulong8 word, struct lane_divisor p)
 {
@@ -108,23 +109,24 @@ static inline ulong8 lane_reciprocal(struct lane_divisor p)
     return p.reciprocal >> 1 | (ulong)1 << 63;
 }
 
-/* x mod q in [0, q); x in [0, 2^64). The high word is less than 2 too small, so that the quotient
- * is less than 2 too small where it is not shifted, and else less than 1 + 1/2. */
+/* x mod q in [0, q); x in [0, 2^64). The high word is too small by less than 2. The quotient is
+ * thus too small by less than 2 without a shift, and otherwise by less than 1 + 1/2. */
 static inline ulong8 reduce_by_integers(ulong8 x, struct lane_divisor p)
 {
     ulong8 quotient = multiply_high(x, lane_reciprocal(p)) >> (63 - p.shift);
     return subtract_once(x - quotient * p.q, p.q);
 }
 
-/* The upper 64 bits of x << count, x = high * 2^64 + low, where count is in [1, 63]; for count of
- * 64 and 65, which moduli below 4 have, high is 0, and low has less than 32 bits. */
+/* The upper 64 bits of x << count, x = high * 2^64 + low, for count in [1, 63]. Moduli below 4 need
+ * a count of 64 or 65: then high is 0, and low has less than 32 bits. */
 #define SHIFT_LEFT(high, low, count) ((high) << ((count)&63) | (low) >> ((64 - (count)) & 63))
 
 /*
- * a*b mod q in [0, q); a and b in [0, 2^63), their product below 2^126 / 2^shift; q < 2^62. What
- * the quotient is too small by: that product's bits below 2^62 are worth less than 1/2 of it; the
- * reciprocal takes less than 1/2; its product, of three of four products of halves, less than 3/2;
- * the last bit 1/2. So the rest is below 3q < 2^64.
+ * a*b mod q in [0, q); a and b in [0, 2^63), their product below 2^126 / 2^shift; q < 2^62. The
+ * error of the quotient has these parts. The product's bits below 2^62 contribute less than 1/2,
+ * the reciprocal less than 1/2. The product with the reciprocal, computed from three of four
+ * products of halves, contributes less than 3/2, and the last bit 1/2. The remainder is thus below
+ * 3q < 2^64.
  */
 static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor p)
 {
@@ -145,7 +147,7 @@ static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor 
     return subtract_once(rest, p.q);
 }
 
-/* f of each lane of a and b, and of the divisor. */
+/* Applies f to each lane of a, b and the divisor. */
 #define LANE(f, i) f(a.i, b.i, p.q.i, p.reciprocal.i, p.shift.i)
 #ifdef __OPENCL_C_VERSION__
 #define EACH_LANE(f)                                                                      \
@@ -155,8 +157,8 @@ static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor 
 #define EACH_LANE(f) f(a, b, p.q, p.reciprocal, p.shift)
 #endif
 
-/* As multiply_by_halves, by exact high words, lane by lane. Each of three cuts is worth less than 1.
- */
+/* As multiply_by_halves, with exact high words, lane by lane. Each of three truncations contributes
+ * less than 1. */
 static inline ulong multiply_lane_by_mul_hi(ulong a, ulong b, ulong q, ulong reciprocal,
                                             ulong shift)
 {
@@ -178,7 +180,7 @@ static inline ulong multiply_lane_exactly(ulong a, ulong b, ulong q, ulong recip
     m.normalized = q << shift;
     m.reciprocal = reciprocal;
     m.shift = shift;
-    return multiply_residue(a, b, m); /* PoCL 6.0 passes structures wrongly where one prints */
+    return multiply_residue(a, b, m); /* PoCL 6.0 passes structures wrongly to code that prints */
 }
 
 /* a*b mod q in [0, q); a in [0, q), any b */
@@ -194,10 +196,10 @@ NOINLINE static ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor 
 #define are_factors are_residues
 #define lane_multiply_factors multiply_by_doubles
 
-/* A factor for lane_multiply, made of any b in [0, 2^63]. */
+/* A factor for lane_multiply, computed from any b in [0, 2^63]. */
 #define lane_factor(b, p) (b)
 
-/* x mod q in [0, q); x in [0, 2^64). What is shrunk twice is below q + (q + 2^16) * 2^-48. */
+/* x mod q in [0, q); x in [0, 2^64). Shrinking twice leaves less than q + (q + 2^16) * 2^-48. */
 static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
 {
     CHECK_LANES_BELOW(lane_shrink(x, p), p.q + (1 << 16));

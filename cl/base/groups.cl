@@ -1,5 +1,5 @@
 /*
- * Eight elements of groups of k, 1, 2 or 4, that are stride apart: a vector has 8 / k such groups.
+ * Eight elements in groups of k, 1, 2 or 4. Groups are stride apart. A vector has 8 / k groups.
  */
 
 static inline long8 load_groups(global const ELEMENT *from, long stride, ulong k)
@@ -51,7 +51,7 @@ static inline void store_groups(long8 x, global ELEMENT *to, long stride, ulong 
     }
 }
 
-/* The moduli of a group, stride apart, in turn. */
+/* The moduli of a group, stride apart, repeated to fill a vector. */
 static inline struct lane_divisor group_divisor(global const struct modulus *q, long stride,
                                                 ulong k)
 {

@@ -1,23 +1,23 @@
 /*
  * Vectors of eight residues modulo q < 2^62, for devices with wide vectors. Little-endian devices
- * only. Residues are lazy: each function says in which range.
+ * only. Residues are lazy: each function states their range.
  */
 
-/* NOINLINE: what is compiled once. INLINE: what is another loop, of other constants, wherever it is
- * used. */
+/* NOINLINE: functions that are compiled once. INLINE: functions that become a different loop, with
+ * other constants, at every call. */
 #define NOINLINE __attribute__((noinline))
 #define INLINE __attribute__((always_inline)) static inline
 
-/* -D MULTIPLY: how 64 bits are multiplied, one of the ways that geometry.h lists. A device that is
- * given none multiplies, compares and converts vectors of 64 bits in few instructions. */
+/* -D MULTIPLY: the way to multiply 64-bit numbers, one of those in geometry.h. The default is for
+ * devices that multiply, compare and convert 64-bit vectors in few instructions. */
 #ifndef MULTIPLY
 #define MULTIPLY MULTIPLY_DOUBLES
 #endif
 
-/* Whether a comparison holds in all lanes; compilers make less of all(). */
+/* Whether a comparison holds in all lanes. Compilers generate worse code for all(). */
 static inline bool are_all(long8 comparison)
 {
-#if MULTIPLY == MULTIPLY_DOUBLES /* comparisons are masks there, a bit for each lane */
+#if MULTIPLY == MULTIPLY_DOUBLES /* there, comparisons are masks with one bit for each lane */
     return as_ulong(convert_char8(comparison)) == ~(ulong)0;
 #else
     long4 four = comparison.lo & comparison.hi;
@@ -26,7 +26,7 @@ static inline bool are_all(long8 comparison)
 #endif
 }
 
-/* x - y where that is not below 0, else x; x - y in [-2^63, 2^63), so that its sign tells. */
+/* x - y if it is not negative, else x. x - y is in [-2^63, 2^63): its sign shows which. */
 static inline ulong8 subtract_once(ulong8 x, ulong8 y)
 {
     ulong8 rest = x - y;
@@ -43,8 +43,9 @@ struct lane_modulus {
 };
 
 #if defined __aarch64__ && defined __OPENCL_C_VERSION__
-/* The lower halves of four lanes. NEON multiplies those, but LLVM (15 to 19) sees that it can only
- * where they are widened, which it takes for a mask if it sees where they come from. */
+/* The lower halves of four lanes. NEON multiplies these, but LLVM (15 to 19) uses it only for
+ * values that it sees being widened. If it sees where the halves come from, it takes the widening
+ * for a mask. */
 static inline uint4 lower_halves(ulong4 a)
 {
     uint4 low = as_uint8(a).even;
@@ -67,10 +68,10 @@ static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
 #endif
 
 /*
- * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62.
- * The high word of x*quotient is taken without the product of the two lower halves and without
- * the carry of the two middle products: it is at most 2 too small, on top of the 1 that it may be
- * too small exactly. So x*w - high*q is in [0, 4q), and one conditional subtraction is enough.
+ * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62. The high word of
+ * x*quotient is computed without the product of the lower halves, and without the carry of the
+ * middle products. It is at most 2 too small, in addition to 1 for the exact high word. x*w -
+ * high*q is thus in [0, 4q), and one conditional subtraction is enough.
  */
 static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, struct lane_modulus m)
 {
@@ -80,14 +81,14 @@ static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, str
                    (multiply_halves(x_high, quotient) >> 32));
 #if MULTIPLY == MULTIPLY_DOUBLES
     ulong8 rest = x * factor - high * m.q;
-#else /* no products of 64 bits: all that is multiplied by 2^32 is added up before */
+#else /* without 64-bit products: all terms multiplied by 2^32 are added up first */
     ulong8 lower = multiply_halves(x, factor) - multiply_halves(high, m.q);
     ulong8 upper = multiply_halves(x_high, factor) + multiply_halves(x, factor >> 32) -
                    multiply_halves(high >> 32, m.q) - multiply_halves(high, m.q >> 32);
     ulong8 rest = lower + (upper << 32);
 #endif
     CHECK_LANES_BELOW(factor, m.q);
-    CHECK_LANES_BELOW(rest >> 1, m.twice); /* loads reduce rows of larger moduli, too */
+    CHECK_LANES_BELOW(rest >> 1, m.twice); /* loads also reduce rows of larger moduli */
     return subtract_once(rest, m.twice);
 }
 

@@ -1,7 +1,7 @@
 /* Kernels that `healcl devices --measure` times. */
 #include "caches.cl"
 
-/* rounds * 8 products of 64-bit integers in each work-item, both halves of each. */
+/* rounds * 8 products of 64-bit integers in each work-item, with both halves of each product. */
 KERNEL multiply(global ulong *out, uint rounds)
 {
     ulong8 x = (ulong8)(1, 2, 3, 4, 5, 6, 7, 8) + (ulong)get_global_id(0);
@@ -12,8 +12,8 @@ KERNEL multiply(global ulong *out, uint rounds)
     out[get_global_id(0)] = half_sum.x + half_sum.y + half_sum.z + half_sum.w;
 }
 
-/* As many products modulo an odd q below 2^60, as butterflies have them: by a factor and
- * a quotient, left in [0, 2q). None of the eight waits for another. */
+/* The same number of products modulo an odd q below 2^60, as in butterflies: by a factor and a
+ * quotient, with results in [0, 2q). The eight products do not depend on each other. */
 KERNEL multiply_lazily(global ulong *out, uint rounds)
 {
     const ulong8 q = 0x0ffffffffffc0001UL - 2 * (ulong)rounds;
@@ -25,9 +25,9 @@ KERNEL multiply_lazily(global ulong *out, uint rounds)
     out[get_global_id(0)] = half_sum.x + half_sum.y + half_sum.z + half_sum.w;
 }
 
-/* Copies per_item elements in each work-item, count of them in all; whole lines as the fastest
- * copies do, but without FENCE_PAST: nobody reads them. per_item: below LANES, or a multiple of it.
- */
+/* Copies per_item elements in each work-item, and count elements in total. It stores whole lines as
+ * the fastest copies do, but without FENCE_PAST: the elements are not read. per_item: below LANES,
+ * or a multiple of it. */
 KERNEL copy(global ulong *to, global const ulong *from, ulong count, uint per_item)
 {
     ulong i = (ulong)get_global_id(0) * per_item;
@@ -38,7 +38,7 @@ KERNEL copy(global ulong *to, global const ulong *from, ulong count, uint per_it
         to[i] = from[i];
 }
 
-/* Writes per_item elements in each work-item, count of them in all. */
+/* Writes per_item elements in each work-item, and count elements in total. */
 KERNEL write(global ulong *to, ulong count, uint per_item)
 {
     ulong i = (ulong)get_global_id(0) * per_item;

@@ -1,13 +1,14 @@
 #ifndef HEALCL_CL_REPORT
 #define HEALCL_CL_REPORT
 
-/* As report, with the value of the element that was found: number n * index of operand 0. */
+/* As report, with the value of the reported element: number n * index of operand 0. */
 static inline void report_value(volatile global struct status *status, const struct space *space,
                                 global const ELEMENT *in, count_t n, count_t index)
 {
     if (!report(status, space->key, index))
         return;
-    /* An index before this one may be found meanwhile. Whoever notes a value last looks again. */
+    /* Meanwhile another work-item may report a smaller index. The last one to store a value checks
+     * again. */
     uint found;
     do {
         found = atomic_or(&status->index, 0u);

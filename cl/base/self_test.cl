@@ -1,15 +1,15 @@
 /*
- * The self-test of a device: what arithmetic, memory and atomics give there, for the host to
- * compare with what it knows (src/opencl/self_test.c).
+ * The self-test of a device: results of its arithmetic, memory and atomics, which the host compares
+ * with known ones (src/opencl/self_test.c).
  */
 
-/* x with the sign of another number */
+/* x with the sign of another number. */
 FUNCTION ulong signed_as(long sign, ulong x)
 {
     return sign < 0 ? 0 - x : x;
 }
 
-/* Stores a value. Returns whether another one was there. */
+/* Stores a value. Returns whether the previous value differed. */
 FUNCTION uint put(global ulong *place, ulong value)
 {
     uint differs = *place != value;
@@ -17,9 +17,9 @@ FUNCTION uint put(global ulong *place, ulong value)
     return differs;
 }
 
-/* A case is a, b and q, in [1, 2^63); there are groups * LOCAL_SIZE of them. bytes and words get
- * one element of each case, its b cut off. In the first launch one work-item goes round a loop;
- * those of later ones count where they do not find what they come to themselves. */
+/* A case is a, b and q, with q in [1, 2^63). There are groups * LOCAL_SIZE cases. For each case,
+ * bytes and words get one element, b truncated. In the first launch one work-item also runs a loop.
+ * Later launches count work-items whose results differ from the stored ones. */
 KERNEL self_test(global const ulong *cases, global ulong *answers, global char *stored_bytes,
                  global int *stored_words, volatile global struct self_test_counters *counters,
                  uint is_first)
@@ -54,7 +54,7 @@ KERNEL self_test(global const ulong *cases, global ulong *answers, global char *
     }
     if (differs && !is_first)
         atomic_inc(&counters->changed);
-    /* Some compilers have loops end early, without a word. */
+    /* Some compilers end loops early, without an error. */
     if (i == 0 && is_first) {
         uint rounds = 0, mixed = 1;
         for (; rounds < ROUNDS; rounds++) {

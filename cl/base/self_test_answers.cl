@@ -1,10 +1,12 @@
 /*
  * The known answers of the self-test:
+ *
  *     ANSWER(name, families, operands, on_device, on_host)
- * name and operands ("ab": of a and b) are for the message. families: which of kernels need it,
- * or PLAIN: all do. on_device is what a kernel works out of
- * a, b, q, and what self_test.cl makes of them; on_host is the same from a, b and q by 128-bit
- * integers, as src/opencl/self_test.c has it. a and b are anything, q is in [1, 2^63).
+ *
+ * name and operands ("ab": of a and b) are for the message. families: the kernels that need the
+ * answer, or PLAIN: all kernels do. on_device is computed in a kernel from a, b, q, and from values
+ * that self_test.cl derives from them. on_host is the same, computed from a, b and q by 128-bit
+ * integers in src/opencl/self_test.c. a and b have any value, q is in [1, 2^63).
  */
 ANSWER("multiply", PLAIN, "ab", a * b, a * b)
 ANSWER("mul_hi", PLAIN, "ab", mul_hi(a, b), (uint128)a * b >> 64)
@@ -23,7 +25,7 @@ ANSWER("remainder", PLAIN, "aq", a % q, a % q)
 ANSWER("divide_signed", PLAIN, "aq", (long)a / (long)q, (int64_t)a / (int64_t)q)
 ANSWER("remainder_signed", PLAIN, "aq", (long)a % (-(long)q - 1), (int64_t)a % (-(int64_t)q - 1))
 
-/* loads and conversions of narrow types: bytes and words of a as it lies in memory */
+/* loads and conversions of narrow types: bytes and words of a in memory */
 ANSWER("load_int8", PLAIN, "a", (long)bytes[3], (int8_t)(a >> 24))
 ANSWER("load_int8_last", PLAIN, "a", (long)bytes[7], (int8_t)(a >> 56))
 ANSWER("load_int32", PLAIN, "a", (long)words[0], (int32_t)a)
@@ -50,7 +52,7 @@ ANSWER("wide_add_product.middle", SUM, "ab", sum.middle, five_products(a, b).low
 ANSWER("wide_add_product.high", SUM, "ab", sum.high, five_products(a, b).high)
 ANSWER("wide_reduce", SUM, "abq", wide_reduce(sum, m), wide_mod(five_products(a, b), q))
 
-/* how families use them: an element by its place in a view, a C remainder of a product, the
+/* computations of families: an element at its position in a view, a C remainder of a product, the
  * difference of a butterfly, a gadget digit, an element at an index */
 ANSWER("walk", COPY, "ab", operands[b % 6 / 3], b % 6 < 3 ? a : b)
 ANSWER("modmul", ELEMENTWISE, "abq",

@@ -1,12 +1,12 @@
 /*
- * The self-test of vectors: what the functions of divisor.cl and lanes.cl give, in the way -D
- * MULTIPLY, and hints to the caches (src/opencl/self_test.c).
+ * The self-test of vectors: results of divisor.cl and lanes.cl with the selected -D MULTIPLY, and
+ * hints to the caches (src/opencl/self_test.c).
  */
 #include "caches.cl"
 #include "lanes.cl"
 #include "divisor.cl"
 
-/* A case is a and b, eight of each, and q; answers are vectors, ANSWERS for each case. */
+/* A case is eight values of a, eight of b, and q. Answers are vectors, ANSWERS for each case. */
 KERNEL self_test_lanes(global const ulong *cases, global ulong *answers)
 {
     size_t i = get_global_id(0);

@@ -1,4 +1,5 @@
-/* Transposes COUNT x COUNT matrices: lane j of a[i] ↔ lane i of a[j], in every COUNT lanes. */
+/* Transposes COUNT x COUNT matrices: lane j of a[i] ↔ lane i of a[j], in each group of COUNT
+ * lanes. */
 static inline void transpose_2(ulong8 *a)
 {
     ulong8 u = a[0], v = a[1];

@@ -1,8 +1,8 @@
 /*
- * WIDTH elements that lie side by side, which kernels over elements of one type, ELEMENT, take
- * together: 1, or with -D WIDE as many, with one access to each operand, of the vector's size. Then
- * an element of the space is such a vector, and so is what an operand's strides and offset count,
- * but for an operand that is the same along the last axis, whose stride there is 0.
+ * WIDTH contiguous elements that kernels over elements of one type, ELEMENT, process together.
+ * WIDTH is 1, or with -D WIDE its value, and each operand is accessed as a vector of this size.
+ * With WIDE an element of the space is such a vector. An operand's strides and offset count vectors
+ * too, unless the operand is constant along the last axis, with stride 0.
  */
 #ifndef HEALCL_CL_WIDE
 #define HEALCL_CL_WIDE
@@ -23,7 +23,7 @@ union elements {
 
 #define NO_ELEMENTS ((union elements){{0}})
 
-/* TAKE(name, space, span, k, i) are those of operand k, PUT stores them in operand 0. */
+/* TAKE(name, space, span, k, i) loads them from operand k, PUT stores them in operand 0. */
 #ifdef WIDE
 #define WIDE_PLACE(at) ((uint)(at)&NARROW_MASK(sizeof(union elements)))
 static inline union elements take(global const ELEMENT *from, place_t at, bool repeats)

@@ -1,9 +1,9 @@
-/* Two elementwise modular operations, one behind the other. */
+/* Two elementwise modular operations in sequence. */
 #include "../base/wide.cl"
 #include "../modular/compute.cl"
 
-/* out = second(first(a, b), c), where what is between has ELEMENT's range. Two bits of sources for
- * each of a, b and c tell what it is: 0 what out holds, 1 x, 2 y. Operands: out, x, y, p. */
+/* out = second(first(a, b), c), with the intermediate value in ELEMENT's range. Two bits of sources
+ * for each of a, b and c name it: 0 the contents of out, 1 x, 2 y. Operands: out, x, y, p. */
 FEW_TOGETHER KERNEL chain_table(SPACE(space), global ELEMENT *out, global const ELEMENT *x,
                    global const ELEMENT *y, TABLE_PARAMETER, uint sources, long first, long second)
 {

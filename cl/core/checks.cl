@@ -1,8 +1,8 @@
-/* Checks and tables that are worked out once from a tensor and kept until it is written. In every
+/* Checks and tables that are derived once from a tensor, and kept until it is written. In every
  * space operand 0 is the tensor. */
 #include "../base/report.cl"
 
-/* Reports elements outside of [first, size). */
+/* Reports elements outside [first, size). */
 KERNEL check_indices(SPACE(space), global const ELEMENT *in, long first, long size,
                      volatile global struct status *status)
 {
@@ -36,11 +36,11 @@ static inline uint reverse_bits(uint i, ulong n)
     return reversed;
 }
 
-/* table[i] = perm[i], inverse[perm[i]] = i; the space is [n], n at most 2^31. Both end with bits
- * PERMUTATION_..., which are there only where the permutation is that. They begin as
- * transform_tables leaves them, and behind inverse first[v], which becomes the smallest i with
- * perm[i] = v. Reports values outside of the axis, which then count as i, so that what uses
- * the table stays inside, and those that came before. */
+/* table[i] = perm[i], inverse[perm[i]] = i; the space is [n], n at most 2^31. Both tables end with
+ * bits PERMUTATION_..., which are set only if they describe the permutation. Both must be as
+ * transform_tables leaves them. The array first[v] follows inverse, and becomes the smallest i with
+ * perm[i] = v. Reports repeated values, and values outside the axis. The latter count as i: users
+ * of the table then stay inside. */
 KERNEL permutation(SPACE(space), global const ELEMENT *in, volatile global uint *table,
                    volatile global uint *inverse, volatile global struct status *status)
 {
@@ -56,7 +56,7 @@ KERNEL permutation(SPACE(space), global const ELEMENT *in, volatile global uint 
             inverse[value] = place;
         }
         table[place] = inside ? (uint)value : place;
-        /* The second of all with that value meets the first one, or is met by it. */
+        /* The second element with this value finds the first one, or is found by it. */
         if (!inside || earlier != UINT_MAX)
             report_value(status, &space, in, 1, inside ? max(place, earlier) : place);
         uint kinds = value == place ? PERMUTATION_IDENTITY : 0;

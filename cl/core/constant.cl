@@ -1,8 +1,9 @@
-/* Products by one constant. */
+/* Products by a constant. */
 #include "../base/wide.cl"
 #include "../modular/compute.cl"
 
-/* out = a*b, C remainder by q, for one b of magnitude w modulo q. Operands: out, a. */
+/* out = a*b, C remainder by q, for one b. factor and quotient are the twiddle of its magnitude
+ * modulo q. Operands: out, a. */
 KERNEL modmul_constant(SPACE(space), global ELEMENT *out, global const ELEMENT *a, ulong factor,
                        ulong quotient, ulong q, long b)
 {

@@ -1,7 +1,7 @@
 /* Inverses of moduli modulo each other. */
 
-/* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is
- * [k,k]; extended Euclid with coefficients modulo q[j]. */
+/* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j if no inverse exists. The space is
+ * [k,k]. Uses the extended Euclidean algorithm with coefficients modulo q[j]. */
 KERNEL crt_inverses(SPACE(space), global const struct modulus *q, uint k,
                     global struct twiddle *table, volatile global struct status *status)
 {

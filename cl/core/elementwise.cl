@@ -1,7 +1,6 @@
 /*
- * Elementwise modular operations: out = compute_NAME(a, b, p) in a kernel NAME_table, where p is a
- * table that has been checked.
- * A scalar a or b comes by value: scalars has bit 0 set for a, bit 1 for b.
+ * Elementwise modular operations: out = compute_NAME(a, b, p) in a kernel NAME_table, with p a
+ * checked table. A scalar a or b is passed by value: scalars has bit 0 set for a, bit 1 for b.
  */
 
 #include "../base/wide.cl"

@@ -3,14 +3,14 @@
 #include "../modular/compute.cl"
 
 #if defined AXES && !defined SINGLE
-/* Where element i of a span has its modulus in the table. In a space of one axis each is that of
- * `repeats` elements, and after `moduli` of them the first one comes again; by_repeats and by_moduli
- * are reciprocals as those in struct space. */
+/* The position of a modulus in the table, for element i of a span. In a space of one axis each
+ * modulus is used for `repeats` elements, and after `moduli` moduli the first one returns.
+ * by_repeats and by_moduli are reciprocals as in struct space. */
 #if AXES == 1
 static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repeats, uint moduli,
                                  uint by_moduli)
 {
-    uint group = mul_hi(i, by_repeats); /* may be 1 too small, and so may the next quotient */
+    uint group = mul_hi(i, by_repeats); /* may be 1 too small, as may the next quotient */
     group += i - group * repeats >= repeats;
     uint rest = group - mul_hi(group, by_moduli) * moduli;
     return first + min(rest, rest - moduli);
@@ -21,8 +21,7 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
 #define MODULUS_PLACE(i) POSITION(space, span, 3, i)
 #endif
 
-/* Operands: out, a, b, which is there where the operation has two, and p where there are several
- * axes. */
+/* Operands: out, a, b if the operation has two operands, and p if the space has several axes. */
 #define RESIDUES(KIND, name, operands)                                                                         \
     KERNEL name##_residues(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
                            global const ELEMENT *b, TABLE_PARAMETER, uint first,              \

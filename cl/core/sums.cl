@@ -1,8 +1,8 @@
 /* Sums modulo q. */
 #include "../base/wide.cl"
 
-/* out = sum of a over count elements, stride apart, mod q; of out too where add is not 0. Operands:
- * out, a, q. */
+/* out = sum of a over count elements, stride apart, mod q. If add is not 0, out is added too.
+ * Operands: out, a, q. */
 KERNEL axis_modsum(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                    global const struct modulus *q, long count, long stride, uint add)
 {
@@ -19,10 +19,10 @@ KERNEL axis_modsum(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
 }
 
 /*
- * out[r,j,m] += sum over i of a[r,i,j,l]*b[r,i,j,m], mod q[j], with m = perm[l], or l where flags
- * lack PRODUCTS_PERMUTED; where they lack PRODUCTS_ADDED, out counts as 0. The space is [reps,k,n]
- * with l last; operands: out, a, b, q. The strides of out and b along n are given apart, since
- * there they go by m.
+ * out[r,j,m] += sum over i of a[r,i,j,l]*b[r,i,j,m], mod q[j]. m is perm[l], or l without
+ * PRODUCTS_PERMUTED in flags. Without PRODUCTS_ADDED out counts as 0. The space is [reps,k,n] with
+ * l last; operands: out, a, b, q. The strides of out and b along n are separate arguments: they
+ * belong to m.
  */
 KERNEL modmul_axis_sum(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                        global const ELEMENT *b, global const struct modulus *q,

@@ -6,15 +6,15 @@
      (place_t)(i) * (place_t)space.operand[k].stride[row + 1])
 
 /*
- * Tables of a transform, those of `wanted`; the space is [k,n]. Operands are q [k], psi [k,n], n_inv
- * [k] and factors [k].
- *   TABLE_MODULI       moduli [k]; if it is not wanted, it is there. Reports elements of q below 1,
+ * Tables of a transform, those in `wanted`; the space is [k,n]. Operands are q [k], psi [k,n],
+ * n_inv [k] and factors [k].
+ *   TABLE_MODULI       moduli [k]; if not wanted, it must exist. Reports elements of q below 1,
  *                      which then count as 1
  *   TABLE_TWIDDLES     twiddles [k,n]: psi modulo q, with quotients
  *   TABLE_SCALES       scales [k]: n_inv modulo q
  *   TABLE_FACTORS      ... times the magnitude of factors, marked TWIDDLE_NEGATIVE where they are
  *                      below 0
- *   TABLE_PERMUTATION  permutation [n+1] and inverse [2n+1] as the kernel permutation wants them
+ *   TABLE_PERMUTATION  permutation [n+1] and inverse [2n+1] as the kernel permutation expects them
  */
 KERNEL transform_tables(SPACE(space), uint wanted, global const ELEMENT *q,
                         global const ELEMENT *psi, global const ELEMENT *n_inv,
@@ -26,7 +26,7 @@ KERNEL transform_tables(SPACE(space), uint wanted, global const ELEMENT *q,
     uint row = RANK(space) - 2;
     count_t k = (count_t)space.shape[row], n = (count_t)space.shape[row + 1];
     count_t per_item = (count_t)space.elements_per_item, per_block = per_item * LOCAL_SIZE;
-    count_t blocks = (n + per_block - 1) / per_block; /* of a row, whose modulus is made once */
+    count_t blocks = (n + per_block - 1) / per_block; /* of a row; each computes the modulus once */
     for (count_t block = get_group_id(0); block < k * blocks; block += get_num_groups(0)) {
         count_t j = block / blocks, first = block % blocks * per_block + get_local_id(0);
         struct modulus modulus = {1, 1, 1, 1};
@@ -46,7 +46,7 @@ KERNEL transform_tables(SPACE(space), uint wanted, global const ELEMENT *q,
             twiddles[j * n + i] = make_twiddle(residue_of(value, modulus), modulus);
         }
         for (count_t i = first; i < end && j == 0 && wanted & TABLE_PERMUTATION; i += LOCAL_SIZE) {
-            inverse[i] = 0; /* counts where what is no permutation leaves an entry out */
+            inverse[i] = 0; /* used if the input is not a permutation and omits an index */
             inverse[n + 1 + i] = UINT_MAX;
         }
         if (first > 0)

@@ -1,7 +1,7 @@
-/* Twiddles in the order of kernels of transforms. */
+/* Twiddles in the order that kernels of transforms use. */
 
-/* Twiddles [k,n] for cl/ntt/registers.cl, in words of word_bits: factors and quotients; where beside
- * is not 0, the first ones so many of each modulus, [beside,k]. */
+/* Twiddles [k,n] for cl/ntt/registers.cl, in words of word_bits: factors and quotients. If beside
+ * is not 0, only the first `beside` twiddles of each modulus, [beside,k]. */
 KERNEL pass_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, ulong beside,
                      uint word_bits, global ulong *table)
 {
@@ -17,11 +17,11 @@ KERNEL pass_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, ul
 
 #if LOCAL_SIZE == 1
 /*
- * The lane twiddles of transforms of n by cl/ntt/rows.cl, for words of word_bits: for every group
- * of as many blocks as a vector has lanes, first those of its middle pass, then those of its last
- * passes, for 16 elements after 16; for each the twiddles t = 1 ... R-1, and for each the factors
- * of these blocks, then their quotients. twiddles: [k,n]; table: k times ntt_lane_twiddles(n)
- * words.
+ * The lane twiddles of transforms of n by cl/ntt/rows.cl, for words of word_bits. A group has as
+ * many blocks as a vector has lanes. For every group the twiddles of its middle pass come first,
+ * then those of its last passes, each for 16 elements. A pass has twiddles t = 1 ... R-1, and for
+ * each t the factors of all blocks, then their quotients. twiddles: [k,n]; table: k times
+ * ntt_lane_twiddles(n) words.
  */
 KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, uint word_bits,
                      global ulong *table)
@@ -29,10 +29,10 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, ui
     ulong lanes = 512 / word_bits, block = min(n, (ulong)NTT_ROW_TILE) / NTT_RADIX;
     ulong middle = block / NTT_RADIX, groups = n / block / lanes;
     for (ulong group = get_group_id(0); group < k * groups; group += get_num_groups(0)) {
-        ulong number = group % groups * lanes + n / block; /* of a block: lane 0's */
+        ulong number = group % groups * lanes + n / block; /* of the block in lane 0 */
         global const struct twiddle *row = twiddles + group / groups * n;
         ulong at = 2 * lanes * (block - 1) * group; /* in words */
-        /* The middle pass comes first; then t runs through each of the last passes. */
+        /* The middle pass comes first; then t runs through each last pass. */
         for (ulong pass = 0; pass <= middle; pass++) {
             bool is_last = pass > 0;
             ulong radix = is_last ? NTT_RADIX : middle;
