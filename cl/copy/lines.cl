@@ -1,7 +1,7 @@
 /*
  * Operations on long rows of elements whose output is too large for caches, for devices with wide
- * vectors: whole lines are stored past them. Arguments are as of the kernel of the same name in
- * core.cl; all operands have stride 1 along the last axis. ELEMENT: char, int or long.
+ * vectors. They store whole lines past the caches. Arguments are those of the kernel of the same
+ * name in core.cl. All operands have stride 1 along the last axis. ELEMENT: char, int or long.
  */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
@@ -20,7 +20,7 @@ static inline line load_line(global const ELEMENT *from)
     return ((global const struct unaligned_line *)from)->value;
 }
 
-/* The absolute values of a line of ints or longs; the smallest one wraps. */
+/* The absolute values of a line of ints or longs; the smallest value wraps. */
 static inline line line_magnitude(line x)
 {
     if (sizeof(ELEMENT) == 8)
@@ -29,7 +29,7 @@ static inline line line_magnitude(line x)
     return as_long8((elements ^ sign) - sign);
 }
 
-/* A line of elements of that value. */
+/* A line of elements with this value. */
 static inline line repeat_element(long value)
 {
     ulong word = (ulong)value;

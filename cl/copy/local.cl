@@ -1,13 +1,14 @@
-/* Copies between views whose elements lie in different orders, through local memory, so that
- * neighbours read neighbours and write neighbours. ELEMENT: char, int or long. */
+/* Copies between views with different orders of elements, through local memory: neighbours both
+ * read and write neighbours. ELEMENT: char, int or long. */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
 
 /*
- * The space's elements are tiles of 2^log2_height * 2^log2_width elements, of those that a plane of
- * all_height * all_width has along the last two axes, y and x, or what is left of it; one for a
- * work-group. out has stride 1 along x, and in lies closest along y. Operands: out, in.
+ * The space's elements are tiles of 2^log2_height * 2^log2_width elements, one for each work-group.
+ * They divide a plane of all_height * all_width elements along the last two axes, y and x. Tiles at
+ * the end may be smaller. out has stride 1 along x, and in has its smallest stride along y.
+ * Operands: out, in.
  */
 KERNEL copy_transpose(SPACE(space), global ELEMENT *out, global const ELEMENT *in,
                       uint log2_height, uint log2_width, uint all_height, uint all_width,
@@ -18,7 +19,7 @@ KERNEL copy_transpose(SPACE(space), global ELEMENT *out, global const ELEMENT *i
     local ELEMENT tile[ELEMENTS + ELEMENTS / 2];
     struct span span = span_at(&space, get_group_id(0));
     place_t to = POSITION(space, span, 0, 0), from = POSITION(space, span, 1, 0);
-    uint row = (1u << log2_width) + 1; /* odd, so that columns spread over the banks */
+    uint row = (1u << log2_width) + 1; /* odd, to spread columns over the banks */
     uint height = all_height - ((uint)span.index[RANK(space) - 2] << log2_height);
     uint width = all_width - ((uint)span.index[RANK(space) - 1] << log2_width);
     for (uint i = get_local_id(0); i < ELEMENTS; i += LOCAL_SIZE) {

@@ -1,7 +1,7 @@
 /*
- * Copies between views whose elements lie in different orders, for devices with caches and wide
- * vectors: in blocks that fit the first cache, so that each line of memory is read once and written
- * once, and there in tiles that are transposed in registers. ELEMENT: char, int or long.
+ * Copies between views with different orders of elements, for devices with caches and wide vectors.
+ * Blocks fit the first cache: each line of memory is read once and written once. Within a block,
+ * tiles are transposed in registers. ELEMENT: char, int or long.
  */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
@@ -14,8 +14,8 @@
 #define BYTES_long 8
 
 /*
- * A tile has rows of 64 bytes. load_tile takes TILE_HEIGHT elements from each of TILE_WIDTH
- * columns, which are stride apart; tile[i] becomes element i of all columns.
+ * A tile has rows of 64 bytes. load_tile loads TILE_HEIGHT elements from each of TILE_WIDTH
+ * columns, which are stride apart. tile[i] becomes element i of all columns.
  */
 #define TILE_HEIGHT 4
 #if JOIN(BYTES_, ELEMENT) == 1
@@ -23,7 +23,7 @@
 #define TILE_WIDTH 64
 typedef uint16 tile_row;
 
-/* Four elements at once, from any place. */
+/* Four elements at once, at any address. */
 struct __attribute__((packed)) unaligned_elements {
     uint value;
 };
@@ -54,7 +54,7 @@ static inline void load_tile(tile_row tile[TILE_HEIGHT], global const int *from,
     UNROLL for (uint i = 0; i < 4; i++)
         tile[i] = (int16)(vload4(0, from + i * stride), vload4(0, from + (i + 4) * stride),
                           vload4(0, from + (i + 8) * stride), vload4(0, from + (i + 12) * stride));
-    /* Four 4x4 tiles: pairs of elements change places, then elements. */
+    /* Four 4x4 tiles: swap pairs of elements, then elements. */
     UNROLL for (uint i = 0; i < 2; i++) {
         int16 a = tile[i], b = tile[i + 2];
         tile[i] = (int16)(a.s01, b.s01, a.s45, b.s45, a.s89, b.s89, a.scd, b.scd);
@@ -78,7 +78,7 @@ static inline void load_tile(tile_row tile[TILE_HEIGHT], global const long *from
 {
     UNROLL for (uint i = 0; i < 4; i++)
         tile[i] = (long8)(vload4(0, from + i * stride), vload4(0, from + (i + 4) * stride));
-    /* Two 4x4 tiles: pairs of elements change places, then elements. */
+    /* Two 4x4 tiles: swap pairs of elements, then elements. */
     UNROLL for (uint i = 0; i < 2; i++) {
         long8 a = tile[i], b = tile[i + 2];
         tile[i] = (long8)(a.s01, b.s01, a.s45, b.s45);
@@ -93,7 +93,7 @@ static inline void load_tile(tile_row tile[TILE_HEIGHT], global const long *from
 
 #endif
 
-/* A row at any place. (Not vstore: PoCL's takes each char for itself.) */
+/* A row at any address. (PoCL's vstore stores each char separately.) */
 struct __attribute__((packed)) unaligned_row {
     tile_row value;
 };
@@ -109,24 +109,23 @@ struct block {
     long out_y, in_y, in_x; /* strides */
 };
 
-/* Whether rows of tiles that are stored to out are whole lines of the cache. */
+/* Whether rows of tiles fill whole cache lines of out. */
 static inline bool stores_lines(global const ELEMENT *out, struct block block)
 {
     return ((ulong)out | (ulong)block.out_y * sizeof(ELEMENT)) % sizeof(tile_row) == 0;
 }
 
 /*
- * Copies the block's columns x < result in tiles; in_y is 1. readable: elements of in that may be
- * read. A tile reads TILE_HEIGHT elements of each column, those below the block's height in vain;
- * it is left out where they lie behind the end of in. past: where that can be, store past the
- * caches.
+ * Copies the block's columns x < result in tiles; in_y is 1. readable: the elements of in that may
+ * be read. A tile reads TILE_HEIGHT elements of each column, also below the block's height. It is
+ * omitted if these are past the end of in. past: store past the caches where possible.
  */
 static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, long readable,
                                bool past, struct block block)
 {
     long height = (long)(block.height + TILE_HEIGHT - 1) / TILE_HEIGHT * TILE_HEIGHT;
-    /* Fetches ahead where columns lie side by side: devices foresee no reads of
-     * pieces, as of int8. */
+    /* Prefetches if columns are contiguous: hardware does not predict reads of small pieces, as of
+     * int8. */
     bool fetches = past && block.in_x <= (long)block.height;
     long columns_bytes = TILE_WIDTH * block.in_x * (long)sizeof(ELEMENT);
     past = past && stores_lines(out, block);
@@ -171,9 +170,9 @@ static inline void copy_rest(global ELEMENT *out, global const ELEMENT *in, ulon
 }
 
 /*
- * The space's elements are blocks of height * width elements, of those that a plane of all_height *
- * all_width has along the last two axes, y and x, or what is left of it. Operands: out, in.
- * readable: elements of in. past: whether the caches are not to keep out.
+ * The space's elements are blocks of height * width elements. They divide a plane of all_height *
+ * all_width elements along the last two axes, y and x. Blocks at the end may be smaller. Operands:
+ * out, in. readable: elements of in. past: store past the caches.
  */
 KERNEL copy_blocks(SPACE(space), global ELEMENT *out, global const ELEMENT *in, long readable,
                    ulong height, ulong width, ulong all_height, ulong all_width, long out_y,

@@ -1,12 +1,12 @@
 /*
- * Gadget digits, least significant first, base 2^base_bits. ELEMENT, A: types of the output and the
- * input. A_UNSIGNED: the unsigned type as wide as A. LIMBS: the number k of moduli, for full_q.
+ * Gadget digits, least significant first, in base 2^base_bits. ELEMENT, A: types of the output and
+ * the input. A_UNSIGNED: the unsigned type of A's width. LIMBS: the number k of moduli, for full_q.
  */
 #if !defined(A) || !defined(A_UNSIGNED) || !defined(ELEMENT)
 #error "A, A_UNSIGNED and ELEMENT must be given"
 #endif
 
-/* Counts values with digits that were dropped. */
+/* Counts values with dropped digits. */
 static inline void count_dropped(volatile global struct status *status, uint dropped)
 {
     if (dropped == 0)
@@ -23,12 +23,12 @@ static inline ulong low_bits(ulong x, long bits)
 
 #ifndef SINGLE
 /*
- * A work-group's values have count digits, or limbs, each, and its work-items go through all of
- * these together: those of one value after the other where memory has them so, else one of each
- * value after the other. Either way each does count of them.
+ * Each value of a work-group has count digits, or limbs, and the work-items process all of them
+ * together. They follow memory: one value after the other, or the same digit of all values. In both
+ * cases each work-item processes count digits.
  */
 struct piece {
-    uint value, number; /* of the group's values, and of its digits or limbs */
+    uint value, number; /* indices of the group's value, and of its digit or limb */
 };
 
 static inline struct piece first_piece(uint count, bool side_by_side)
@@ -53,7 +53,7 @@ static inline struct piece next_piece(struct piece piece, uint count, bool side_
     return piece;
 }
 
-/* Values of a work-group, each a work-item's. */
+/* The number of values in a work-group, one for each work-item. */
 static inline uint group_values(const struct space *space)
 {
     count_t first = (count_t)get_group_id(0) * LOCAL_SIZE;
@@ -61,8 +61,8 @@ static inline uint group_values(const struct space *space)
 }
 #endif
 
-#ifndef LIMBS /* a program has the kernels of its launch alone */
-/* out[..., i] = digit i of a, for count digits out_stride apart. Operands: out, a. */
+#ifndef LIMBS /* a program only has the kernels of its launch */
+/* out[..., i] = digit i of a, for count digits, out_stride apart. Operands: out, a. */
 KERNEL digits(SPACE(space), global ELEMENT *out, global const A *a, long base_bits, long count,
               long out_stride, volatile global struct status *status)
 {
@@ -81,7 +81,7 @@ KERNEL digits(SPACE(space), global ELEMENT *out, global const A *a, long base_bi
 }
 
 #ifndef SINGLE
-/* As digits, through local memory: a value is read once, and neighbours write neighbours. */
+/* As digits, through local memory: each value is read once, and neighbours write neighbours. */
 KERNEL digits_local(SPACE(space), global ELEMENT *out, global const A *a, long base_bits,
                     uint count, long out_stride, uint side_by_side,
                     volatile global struct status *status)
@@ -115,12 +115,12 @@ KERNEL digits_local(SPACE(space), global ELEMENT *out, global const A *a, long b
 
 #define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
 
-/* Eight digits at any place. (Not vstore8: PoCL's takes each char for itself.) */
+/* Eight digits at any address. (PoCL's vstore8 stores each char separately.) */
 struct __attribute__((packed)) unaligned_digits {
     JOIN(ELEMENT, 8) value;
 };
 
-/* As digits, but out_stride is 1. */
+/* As digits, with out_stride 1. */
 KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long base_bits,
                       long count, volatile global struct status *status)
 {
@@ -138,7 +138,7 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
             global ELEMENT *to = out + POSITION(space, span, 0, first);
             long digit = 0;
             for (; digit + LANES <= count; digit += LANES) {
-                /* The digit in each lane begins at that bit. */
+                /* The first bit of the digit in each lane. */
                 ulong8 bit = ((ulong8)(0, 1, 2, 3, 4, 5, 6, 7) + (ulong)digit) * (ulong)base_bits;
                 ulong8 mask = select((ulong8)(0), (ulong8)(digit_mask), as_ulong8(bit < 64));
                 for (long i = 0; i < values; i++) {
@@ -163,8 +163,8 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
 #endif
 
 #else
-/* A value's words, in private memory or, with IN_LOCAL, in a work-group's local memory: word i of
- * all its work-items side by side. */
+/* The words of a value. They are in private memory, or with IN_LOCAL in a work-group's local
+ * memory: there, word i of all work-items is contiguous. */
 #ifdef IN_LOCAL
 #define WORDS_MEMORY local
 enum { WORDS_STRIDE = LOCAL_SIZE };
@@ -174,9 +174,10 @@ enum { WORDS_STRIDE = 1 };
 #endif
 
 /*
- * Makes x in [0, q[0]*...*q[LIMBS-1]), which fits LIMBS words, of its residues, in [0, q[i]) each,
- * in their place. Mixed radix digits v, x = v0 + q0*(v1 + q1*(v2 + ...)), by H. L. Garner, "The
- * residue number system", 1959, then Horner's rule. inverses[i*LIMBS + j], i < j: q[i]^-1 mod q[j].
+ * Computes x in [0, q[0]*...*q[LIMBS-1]) from its residues, which are in [0, q[i]). x has LIMBS
+ * words, and replaces the residues. First come the mixed radix digits v of x = v0 + q0*(v1 + q1*(v2
+ * + ...)), by H. L. Garner, "The residue number system", 1959, then Horner's rule. inverses[i*LIMBS
+ * + j], i < j: q[i]^-1 mod q[j].
  */
 static inline void combine(uint limbs, WORDS_MEMORY ulong *x, global const struct modulus *q,
                            global const struct twiddle *inverses)
@@ -190,7 +191,7 @@ static inline void combine(uint limbs, WORDS_MEMORY ulong *x, global const struc
         }
         x[j * WORDS_STRIDE] = v;
     }
-    for (uint j = limbs - 1; j-- > 0;) { /* x/(q[0]*...*q[j]) is in the words behind digit j */
+    for (uint j = limbs - 1; j-- > 0;) { /* the words after digit j hold x/(q[0]*...*q[j]) */
         struct modulus modulus = q[j];
         ulong factor = modulus.value, carry = x[j * WORDS_STRIDE];
         for (uint i = j; i < limbs; i++) {
@@ -203,12 +204,12 @@ static inline void combine(uint limbs, WORDS_MEMORY ulong *x, global const struc
     }
 }
 
-/* Where a digit begins in so many limbs. */
+/* The position of a digit's first bit among the limbs. */
 struct bit {
     long word, shift; /* word is in [0, limbs], shift in [0, 63] */
 };
 
-/* base_bits may be anything above 0: no sum of it may overflow. */
+/* base_bits may be any positive number: no sum with it may overflow. */
 static inline struct bit next_digit(struct bit bit, long base_bits, uint limbs)
 {
     long words = base_bits / 64;
@@ -221,8 +222,9 @@ static inline struct bit next_digit(struct bit bit, long base_bits, uint limbs)
 
 #ifdef IN_LOCAL
 /*
- * As digits_full_q below, through local memory: neighbours read and write neighbours, limbs or
- * values, digits or values. limbs is LIMBS, not known to compilers: some unroll what they know.
+ * As digits_full_q below, through local memory: neighbours read and write neighbours, either limbs
+ * and digits of a value, or different values. limbs equals LIMBS, but is not a constant: some
+ * compilers unroll constant loops.
  */
 KERNEL digits_full_q_local(SPACE(space), global ELEMENT *out, global const A *a,
                            global const struct modulus *q, global const struct twiddle *inverses,
@@ -280,7 +282,7 @@ KERNEL digits_full_q_local(SPACE(space), global ELEMENT *out, global const A *a,
 
 /*
  * out[l,i,r] = digit i of the value x with residues a[l,:,r]. The space is [l,r]; operands: out, a.
- * Limb strides of a, digit strides of out are given apart. moduli: LIMBS. q, inverses:
+ * The strides of a's limbs and of out's digits are separate arguments. moduli: LIMBS. q, inverses:
  * see combine.
  */
 KERNEL digits_full_q(SPACE(space), global ELEMENT *out, global const A *a,
@@ -317,15 +319,15 @@ KERNEL digits_full_q(SPACE(space), global ELEMENT *out, global const A *a,
 }
 
 #ifndef SINGLE
-/* As digits_full_q, for out of stride 1 along r: one digit of many values after the other, which
- * compilers turn into vectors. */
+/* As digits_full_q, for out with stride 1 along r. It computes one digit of many values in a loop
+ * that compilers vectorize. */
 KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *a,
                              global const struct modulus *q, global const struct twiddle *inverses,
                              uint moduli, long base_bits, long count, long out_stride,
                              long a_stride, volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    ulong words[LIMBS + 1][DIGITS_BLOCK]; /* of all values of a block; the last are 0 */
+    ulong words[LIMBS + 1][DIGITS_BLOCK]; /* of all values of a block; the last ones are 0 */
     for (uint i = 0; i < DIGITS_BLOCK; i++)
         words[LIMBS][i] = 0;
     ulong mask = low_bits(~0UL, base_bits);
@@ -346,7 +348,7 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
             struct bit bit = {0, 0};
             for (long digit = 0; digit < count; digit++, to += out_stride) {
                 ulong *low = words[bit.word], *high = words[min(bit.word + 1, (long)LIMBS)];
-                /* Two shifts, since one by 64 would be none. */
+                /* Two shifts: a single one by 64 would not shift. */
                 for (long i = 0; i < values; i++)
                     to[i] =
                         (ELEMENT)((low[i] >> bit.shift | high[i] << 1 << (63 - bit.shift)) & mask);

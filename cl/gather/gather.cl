@@ -6,10 +6,10 @@
 #include "../base/wide.cl"
 
 /*
- * out[c] = a[c with c[axis] := idx[c]]. Operands: out, a, idx, where a has stride 0 on the axis,
- * whose size and stride are given apart. Indices in [-size, 0) count from the end. Those outside
- * of the axis have been reported by a check before; nothing is read for them. With -D WIDE elements
- * that are taken together have one index.
+ * out[c] = a[c with c[axis] := idx[c]]. Operands: out, a, idx. a has stride 0 on the axis, whose
+ * size and stride are separate arguments. Indices in [-size, 0) count from the end. An earlier
+ * check has reported indices outside the axis: they are not used to read. With -D WIDE all elements
+ * of a vector have the same index.
  */
 KERNEL gather(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
               global const INDEX *idx, long size, long stride)
@@ -32,8 +32,8 @@ KERNEL gather(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
 #ifndef SINGLE
 
 /*
- * As gather, where elements that lie back to back in out and in a have one index, as the limbs of a
- * coefficient have that are permuted together.
+ * As gather, for contiguous elements in out and a with a common index. For
+ * example, the limbs of a coefficient are permuted together.
  */
 KERNEL gather_lines(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                     global const INDEX *idx, long size, long stride)
@@ -51,9 +51,9 @@ KERNEL gather_lines(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
 }
 
 /*
- * As gather, but along whole rows of a, of size elements back to back; out and idx lie back to back
- * too. Each line of a row is touched in order before elements are taken from it: devices foresee
- * that, but would wait for each line that is read at random.
+ * As gather, for whole rows of a, of size contiguous elements; out and idx are contiguous too. Each
+ * line of a row is first read in order, then elements are gathered. Hardware predicts ordered
+ * reads, but would wait for each line that is read at random.
  */
 KERNEL gather_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                    global const INDEX *idx, long size)

@@ -1,8 +1,8 @@
-/* Elementwise modular operations of one element, and where they find its modulus. */
+/* Elementwise modular operations on one element, and the lookup of its modulus. */
 #ifndef HEALCL_CL_COMPUTE
 #define HEALCL_CL_COMPUTE
 
-/* The C remainder of a value with that magnitude mod p and that sign. */
+/* The C remainder mod p of a value with this sign, given the remainder of its magnitude. */
 static inline long with_sign(ulong rest, bool negative)
 {
     return negative ? -(long)rest : (long)rest;
@@ -11,7 +11,7 @@ static inline long with_sign(ulong rest, bool negative)
 /* a*b, C remainder by p */
 static inline long compute_modmul(long a, long b, struct modulus p)
 {
-#ifndef AXES /* CPUs: most are residues, as branches there foresee */
+#ifndef AXES /* on CPUs a branch is well predicted: most values are residues */
     if ((ulong)a < p.value && (ulong)b < p.value)
         return (long)multiply_mod((ulong)a, (ulong)b, p);
 #endif
@@ -47,7 +47,7 @@ static inline long compute_modneg(long a, long b, struct modulus p)
     return rest ? (long)(p.value - rest) : 0;
 }
 
-/* As compute_NAME, of residues a and b in [0, p). They have no signs and are not reduced first. */
+/* As compute_NAME, for residues a and b in [0, p). They have no sign and need no reduction. */
 static inline long residues_modmul(long a, long b, struct modulus p)
 {
     CHECK_BELOW((ulong)b, p.value);
@@ -71,7 +71,7 @@ static inline long residues_modneg(long a, long b, struct modulus p)
     return a ? (long)p.value - a : 0;
 }
 
-/* By an operation that only the run knows; most operands are residues. */
+/* An operation that is known only at run time. Most operands are residues. */
 static inline long compute(long operation, long a, long b, struct modulus p)
 {
     bool are_residues = (ulong)a < p.value && (ulong)b < p.value;

@@ -1,15 +1,15 @@
 /*
- * The operations of vectors.cl, and sums, where elements lie together only by ones, twos or fours,
- * as a ciphertext's moduli in HEAL's layout do, while one of its components is taken: in groups, see
- * base/groups.cl.
+ * The operations of vectors.cl, and sums, for elements that are contiguous only in groups of one,
+ * two or four: see base/groups.cl. For example, a ciphertext's moduli in HEAL's layout are
+ * contiguous only this far if one of its components is used.
  */
 
-/* An operand: one value, the same group again and again, or groups that are stride apart. */
+/* An operand: a constant value, a constant group, or groups that are stride apart. */
 struct group_operand {
     global const ELEMENT *from;
     long stride;
     bool repeats;
-    long8 value; /* where it repeats */
+    long8 value; /* if it is constant */
 };
 
 static inline struct group_operand group_operand(global const ELEMENT *from, long stride, ulong k,
@@ -18,7 +18,7 @@ static inline struct group_operand group_operand(global const ELEMENT *from, lon
     struct group_operand x;
     x.from = from;
     x.stride = stride;
-    x.repeats = stride == 0; /* as of a scalar */
+    x.repeats = stride == 0; /* as for a scalar */
     x.value = is_scalar ? (long8)(scalar) : x.repeats ? load_groups(from, 0, k) : (long8)(0);
     return x;
 }
@@ -28,7 +28,7 @@ static inline long8 groups_at(struct group_operand x, long i, ulong k)
     return x.repeats ? x.value : load_groups(x.from + i * x.stride, x.stride, k);
 }
 
-/* As groups_at, where fewer groups are left than fill a vector. Other lanes are 0. */
+/* As groups_at, if too few groups are left to fill a vector. Other lanes are 0. */
 static inline long8 last_groups_at(struct group_operand x, long i, ulong k, ulong left)
 {
     long values[LANES];
@@ -41,7 +41,7 @@ static inline long8 last_groups_at(struct group_operand x, long i, ulong k, ulon
     return vload8(0, values);
 }
 
-/* The body of the kernels below, with their arguments, as operate_on_vectors. */
+/* The body of the kernels below, with their arguments: see operate_on_vectors. */
 INLINE void operate_on_groups(const enum elementwise operation, const struct space *space,
                               global ELEMENT *out, global const ELEMENT *a, global const ELEMENT *b,
                               global const struct modulus *q, ulong k, long m, long q_stride,
@@ -86,9 +86,9 @@ INLINE void operate_on_groups(const enum elementwise operation, const struct spa
 }
 
 /*
- * The space's last axis are blocks of INTERLEAVED_GROUPS groups, of m; behind it stands that of the
- * groups. Operands: out, a, b, q; moduli are the same in all groups, and q_stride apart in one.
- * scalars: see core/elementwise.cl.
+ * The space's last axis counts blocks of INTERLEAVED_GROUPS groups, out of m groups. The axis of
+ * the groups follows it. Operands: out, a, b, q. Moduli are the same in all groups, and q_stride
+ * apart within a group. scalars: see core/elementwise.cl.
  */
 #define INTERLEAVED(KIND, name, operands)                                                           \
     KERNEL name##_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,        \

@@ -1,8 +1,9 @@
 /*
- * Products and sums in which one operand, b, and the moduli are the same along an axis, for GPUs: a
- * work-item takes several elements along it, and has b, the modulus and Shoup's quotient of both in
- * registers. The space has that axis first, divided by how many these are: from one to the next the
- * number of the element grows by the space's elements, up to those of all.
+ * Products and sums in which one operand, b, and the moduli are constant along an axis, for GPUs. A
+ * work-item processes several elements along this axis. It keeps b, the modulus and Shoup's
+ * quotient of both in registers. The axis is the first one of the space, divided by the number of
+ * these elements. From one of them to the next, the element's number grows by the size of the
+ * space.
  */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
@@ -16,8 +17,8 @@ static inline long multiply_repeated(long a, long b, struct twiddle w, struct mo
     return with_sign(multiply_twiddle(magnitude(a), w, p.value), (a ^ b) < 0);
 }
 
-/* out = operation of each element of a and one of b, which is the same along an axis.
- * b is a scalar, b_scalar, where is_scalar is not 0. Operands: out, a, b, p. */
+/* out = operation of each element of a with an element of b, which is constant along an axis. If
+ * is_scalar is not 0, b is the scalar b_scalar. Operands: out, a, b, p. */
 #define REPEATED(name, has_twiddle, operation)                                                      \
     KERNEL name(SPACE(space), global ELEMENT *out, global const ELEMENT *a,                    \
                 global const ELEMENT *b, TABLE_PARAMETER, uint elements, long out_step,         \

@@ -2,14 +2,15 @@
  * Elementwise modular operations on vectors of eight elements, for devices with wide vectors and
  * doubles.
  *
- * Along the last axis out has stride 1 and a size of at least 8; a and b have stride 1 there, or 0.
- * The modulus depends on the place on that axis only, with a period: the table holds period vectors
- * of eight moduli, in turn. Where the axis is no multiple of 8 the last vector of a row begins with
- * elements of the one before it, whose results are not stored again; its moduli are vector `tail`
- * of the table, and a work-item begins with a multiple of 8. ELEMENT: int or long.
+ * Along the last axis out has stride 1 and at least 8 elements; a and b have stride 1 or 0. The
+ * modulus depends only on the index along this axis, and is periodic. The table holds `period`
+ * vectors of eight consecutive moduli. If the size of the axis is not a multiple of 8, the last
+ * vector of a row overlaps the one before it. The overlapping results are not stored again. Its
+ * moduli are vector `tail` of the table, and work-items begin at multiples of 8. ELEMENT: int or
+ * long.
  */
 /*
- * The moduli of table [k], in turn, as vectors of eight for struct lane_divisor. The space is [8 *
+ * The moduli of table [k], repeated, as vectors of eight for struct lane_divisor. The space is [8 *
  * number of vectors].
  */
 KERNEL lane_moduli(SPACE(space), global const struct modulus *table, ulong k, global ulong *lanes)
@@ -27,7 +28,7 @@ KERNEL lane_moduli(SPACE(space), global const struct modulus *table, ulong k, gl
         }
 }
 
-/* rest, or -rest where negative has all bits set */
+/* rest, or -rest in lanes where all bits of negative are set. */
 static inline long8 lane_sign(ulong8 rest, long8 negative)
 {
     return (as_long8(rest) ^ negative) - negative;
@@ -53,7 +54,7 @@ static inline long8 lanes_modsum(long8 a, long8 b, struct lane_divisor p)
     rest_a = select(rest_a, p.q - rest_a, as_ulong8(a < 0));
     rest_b = select(rest_b, p.q - rest_b, as_ulong8(b < 0));
     ulong8 rest = rest_a + rest_b;
-    rest = subtract_once(rest, p.q); /* in [0, q], and q only where both a and b are below 0 */
+    rest = subtract_once(rest, p.q); /* in [0, q]; q only if both a and b are negative */
     long8 negative = ((a >> 1) + (b >> 1) + (a & b & 1)) >> 63;
     return as_long8(rest) -
            as_long8(select((ulong8)(0), p.q, as_ulong8((negative != 0) & (rest != 0))));
@@ -70,7 +71,7 @@ static inline long8 lanes_modneg(long8 a, long8 b, struct lane_divisor p)
     return as_long8(select(rest, p.q - rest, as_ulong8((a >= 0) & (rest != 0))));
 }
 
-/* a and b by an operation, in each lane; b is ignored by those of one operand. */
+/* Applies an operation to a and b in each lane. Operations with one operand ignore b. */
 INLINE long8 lanes_apply_one(long operation, long8 a, long8 b, struct lane_divisor p)
 {
 #define APPLY(KIND, name, operands) \
@@ -86,7 +87,7 @@ static inline bool has_two_operands(const enum elementwise operation)
     return ELEMENTWISE_OPERATIONS(HAS_TWO) operation == CHAIN;
 }
 
-/* As lanes_apply_one, of an operation that only the run knows. */
+/* As lanes_apply_one, for an operation that is known only at run time. */
 NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
                                       const struct lane_divisor *p)
 {
@@ -97,7 +98,7 @@ NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
     return a;
 }
 
-/* Applies an operation or a chain of two. own: what out holds; sources, first and second: see
+/* Applies an operation or a chain of two. own: the contents of out; sources, first and second: see
  * chain_table in core/chain.cl. */
 INLINE long8 lanes_apply(const enum elementwise operation, long8 own, long8 a, long8 b,
                          const struct lane_divisor *p, uint sources, long first, long second)
@@ -122,7 +123,7 @@ NOINLINE static void store_last(long8 value, global ELEMENT *to, ulong left)
         to[i] = (ELEMENT)values[i];
 }
 
-/* An operand along a span: one value that repeats, or elements in a row. */
+/* An operand along a span: a constant value, or contiguous elements. */
 struct vector_operand {
     global const ELEMENT *from;
     bool repeats;
@@ -146,8 +147,8 @@ static inline long8 operand_vector(struct vector_operand x, long i)
     return x.repeats ? x.value : load_vector(x.from + i);
 }
 
-/* The body of the kernels below, with their arguments. A chain has its sources and operations in
- * the place of scalars. */
+/* The body of the kernels below, with their arguments. For a chain, the arguments for scalars hold
+ * its sources and operations. */
 INLINE void operate_on_vectors(const enum elementwise operation, const struct space *space,
                                global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct lane_divisor *table,
@@ -168,7 +169,7 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
         ulong place = (ulong)span.index[last] / LANES % period;
         struct lane_divisor p = table[place];
         ulong left = span.length % LANES, whole = span.length - left;
-        /* most spans */
+        /* the case of most spans */
         bool is_plain = !is_chain && period == 1 && !x.repeats && (!two || !y.repeats);
         if (is_plain)
             for (ulong i = 0; i < whole; i += LANES) {
@@ -207,8 +208,8 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
     }
 }
 
-/* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars:
- * see core/elementwise.cl. */
+/* Operands: out, a, b, and table, which is an operand for its offset only. table has
+ * `period` vectors of moduli. scalars: see core/elementwise.cl. */
 #define VECTORS(KIND, name, operands)                                                          \
     KERNEL name##_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
                           global const ELEMENT *b, global const struct lane_divisor *table, \

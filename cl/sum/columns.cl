@@ -1,17 +1,17 @@
 /*
  * Sums modulo q on vectors of eight elements, for devices with wide vectors and doubles. Work-items
- * go through memory in its order, a few rows at a time, by blocks of columns whose sums stay beside
- * them in cache.
+ * read memory in order, a few rows at a time. They process blocks of columns, whose sums fit the
+ * cache too.
  */
 
 enum {
-    ROWS = 4,        /* that are read at a time: memory is faster for several streams than one */
-    FETCH = 2 * ROWS /* how many rows ahead of those that are read others are fetched */
+    ROWS = 4,        /* read at a time: memory is faster for several streams than for one */
+    FETCH = 2 * ROWS /* the distance of prefetches, in rows */
 };
 
 /*
- * Sums of count < 2^30 numbers: high * 2^32 + what low is more than that, modulo 2^64. The latter
- * is the sum of the numbers' lower halves, so in [0, 2^62).
+ * Sums of count < 2^30 numbers. A sum is high * 2^32 plus the part of low beyond that, modulo 2^64.
+ * This part is the sum of the numbers' lower halves, in [0, 2^62).
  */
 struct lane_sum {
     ulong8 low;  /* of the numbers, modulo 2^64 */
@@ -23,8 +23,8 @@ static inline ulong8 lane_sum_rest(const struct lane_sum *sum)
     return sum->low - (sum->high << 32);
 }
 
-/* Adds so many rows, stride apart, to the sums of their columns. Here the upper halves are signed,
- * so sums[i].high is in [-2^61, 2^61). */
+/* Adds `rows` rows, stride apart, to the sums of their columns. The upper halves are signed:
+ * sums[i].high is in [-2^61, 2^61). */
 INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from, long stride,
                      uint rows)
 {
@@ -41,9 +41,9 @@ INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
     }
 }
 
-/* The sum mod q in [0, q), where high is signed. Of residues it is below 2^31 times their number,
- * so nearly always below a large q; negative ones are large when seen as unsigned. What is below
- * q + q/2^8 + 2^17 is shrunk to less than q + 1 + q/2^40. */
+/* The sum mod q in [0, q), with high signed. A sum of residues is below 2^31 times their number,
+ * and thus nearly always below a large q. As unsigned numbers, negative sums are large. Shrinking a
+ * value below q + q/2^8 + 2^17 leaves less than q + 1 + q/2^40. */
 static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_divisor p)
 {
     ulong8 high = sum->high;
@@ -55,7 +55,7 @@ static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_div
     return subtract_once(rest, p.q);
 }
 
-/* The sums of so many columns, of count rows that are stride ablock. */
+/* The sums of `columns` vectors of columns over count rows, which are stride apart. */
 INLINE void sum_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from, long count,
                      long stride)
 {
@@ -68,9 +68,9 @@ INLINE void sum_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
         add_rows(sums, columns, from + j * stride, stride, 1);
 }
 
-/* out = sum of a over count elements, stride apart, mod q. Operands: out, a; both have stride 1
- * along the last axis, and that a size which is a multiple of 8. table: period vectors of moduli,
- * in turn. */
+/* out = sum of a over count elements, stride apart, mod q. Operands: out, a. Both have stride 1
+ * along the last axis, whose size is a multiple of 8. table: `period` vectors of consecutive
+ * moduli. */
 KERNEL axis_modsum_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                            global const struct lane_divisor *table, ulong period, long count,
                            long stride)
@@ -91,9 +91,9 @@ KERNEL axis_modsum_vectors(SPACE(space), global ELEMENT *out, global const ELEME
 }
 
 /*
- * As axis_modsum_vectors, where a's last two axes are [count,k], the first of them is summed, and
- * they lie in one row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element
- * i % k. The space is out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
+ * As axis_modsum_vectors, with [count,k] as a's last two axes, contiguous, of which the first one
+ * is summed. k is 1, 2, 4 or 8: lane i of each vector belongs to out's element i % k. The space is
+ * out without its last axis, which has stride out_stride. Operands: out, a. q: moduli, 1 or k.
  */
 KERNEL axis_modsum_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                         global const struct modulus *q, ulong moduli, long count, ulong k,

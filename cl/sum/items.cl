@@ -1,11 +1,11 @@
 /*
- * Sums of products modulo q, of which a work-item does ROWS that share a factor of each term, for
- * GPUs. What is in [0, 2^BITS) is added up without signs, in two words, and reduced once; sums of
- * other values are done again, exactly. ELEMENT: char, int or long.
+ * Sums of products modulo q for GPUs. A work-item computes ROWS sums that share a factor of each
+ * term. Values in [0, 2^BITS) are added up without signs, in two words, and reduced once. Sums with
+ * other values are computed again, exactly. ELEMENT: char, int or long.
  *
  *   BITS             62: all moduli are below 2^62; 63: any
- *   A_ROWS, B_ROWS   elements of a and b that a term of the ROWS sums has: 1 or ROWS
- *   SUMMED           a's elements are summed, without b: axis_modsum
+ *   A_ROWS, B_ROWS   elements of a and b in a term of the ROWS sums: 1 or ROWS
+ *   SUMMED           sums a's elements, without b: axis_modsum
  *   TURNED           the kernel for permutations
  */
 #if !defined(ELEMENT) || !defined(BITS) || !defined(A_ROWS) || !defined(B_ROWS)
@@ -20,9 +20,9 @@
 #define FACTOR(b, one) b
 #endif
 #define IS_SHORT (sizeof(ELEMENT) < sizeof(long))
-/* A work-item has PLACES of a tile, at most two, APART rows from each other, and ROWS sums of each,
- * of which it adds up so many terms without a loop. */
-enum { LOG2_TILE = 4, TILE = 1 << LOG2_TILE, PADDED_ROW = TILE + 1 /* other banks */ };
+/* A work-item has PLACES elements of a tile, at most two, APART rows from each other, and ROWS sums
+ * for each. It adds up TERMS_TOGETHER terms without a loop. */
+enum { LOG2_TILE = 4, TILE = 1 << LOG2_TILE, PADDED_ROW = TILE + 1 /* in another bank */ };
 #ifdef TURNED
 #define NAME modmul_axis_sum_turned
 #define TAKE_A(t, r, p) tile[TILE_PLACE(t, r, p)]
@@ -38,15 +38,17 @@ enum { PLACES = 1, APART = 0, TERMS_TOGETHER = ROWS <= 4 ? 4 : 2 };
 #define EACH_PLACE(p) UNROLL for (uint p = 0; p < PLACES; p++)
 #define SUM_OFFSET(s) ((s) % ROWS * rows.out_row + (s) / ROWS * out_apart)
 #define EACH_SUM(s) UNROLL for (uint s = 0; s < PLACES * ROWS; s++)
-enum { TERMS_AT_ONCE = 16 }; /* products below 2^124 fit two words, with a residue */
+enum { TERMS_AT_ONCE = 16 }; /* products below 2^124 fit two words, along with a residue */
 
-/* low + middle * 2^32 + high * 2^64; low and middle below 2^32, with BITS of 63 high below 2^63 */
+/* low + middle * 2^32 + high * 2^64. low and middle are below 2^32; with BITS 63 high is below
+ * 2^63. */
 struct total {
     ulong low, middle, high;
 };
 
-/* Adds a*b, both below 2^BITS, by halves: devices multiply and add these at once. With BITS of 63
- * high, below 2^63 + 2^62 then, is lowered by half a normalized modulus, in [2^62, 2^63). */
+/* Adds a*b, both below 2^BITS, by halves: devices multiply and add these in one instruction. With
+ * BITS 63, high is then below 2^63 + 2^62. It is lowered by half a normalized modulus, in
+ * [2^62, 2^63). */
 static inline void add_product(struct total *total, uint2 a, uint2 b, struct modulus m)
 {
     ulong low = (ulong)a.x * b.x + (uint)total->low, middle = (uint)total->middle;
@@ -63,8 +65,8 @@ static inline void add_product(struct total *total, uint2 a, uint2 b, struct mod
         total->high -= m.normalized >> 1;
 }
 
-/* Lowers high from below 8 * q, or with BITS of 63 below 2 * q, to below q; with *beyond set,
- * others to 0. Few sums need it: those of many terms, or of larger ones than residues. */
+/* Lowers high to below q, from below 8 * q, or with BITS 63 from below 2 * q. A larger high sets
+ * *beyond, and becomes 0. Few sums need it: those of many terms, or of values above q. */
 static inline void lower_high(struct total *total, ulong q, uint *beyond)
 {
     _Pragma("unroll 1") for (uint i = BITS == 62 ? 4 : 1; i > 0; i /= 2)
@@ -84,15 +86,15 @@ static inline void lower_total(struct total *total, ulong q)
     }
 }
 
-/* x less limit where it is not below; x in [0, 2 * limit), limit <= 2^63 */
+/* x, or x - limit if x >= limit; x in [0, 2 * limit), limit <= 2^63. */
 static inline ulong subtract_once(ulong x, ulong limit)
 {
     ulong less = x - limit;
     return (long)less < 0 ? x : less;
 }
 
-/* The total, lowered, mod q in [0, q). Barrett's quotient has four cuts of less than 1 each: one
- * leaves out the product of lower halves. */
+/* The total, lowered, mod q in [0, q). Barrett's quotient has four truncations of less than 1 each.
+ * One of them omits the product of lower halves. */
 static inline ulong reduce_total(struct total total, struct modulus m)
 {
     ulong low = total.middle << 32 | total.low;
@@ -123,8 +125,8 @@ static inline void reduce_totals(struct total *totals, struct modulus m, uint *b
     }
 }
 
-/* An element's halves, the lower one first. Compilers multiply them as such where they have never
- * been one word. */
+/* The halves of an element, the lower one first. Compilers multiply halves directly if they were
+ * never one word. */
 static inline uint2 load(global const ELEMENT *from)
 {
 #ifdef __ENDIAN_LITTLE__
@@ -134,7 +136,7 @@ static inline uint2 load(global const ELEMENT *from)
 #endif
 }
 
-/* Notes what is not in [0, 2^BITS). */
+/* Notes values outside [0, 2^BITS). */
 static inline uint2 note(uint2 halves, uint *beyond)
 {
     *beyond |= IS_SHORT ? halves.x & 1u << 31 : halves.y;
@@ -151,12 +153,13 @@ static inline bool are_beyond(uint beyond)
 #define TILE_PLACE(t, r, p) (((t) * A_ROWS + (r)) * TILE * PADDED_ROW + (p) * APART * PADDED_ROW)
 
 /*
- * As modmul_axis_sum, for at least one term. The space is of first rows. Operands: out, a, b, q.
+ * As modmul_axis_sum, for at least one term. The space has the first rows. Operands: out, a, b, q.
  *
- * With TURNED, the space is without n, of 2^log2_n elements, at least TILE * TILE, and perm is the
- * inverse. A work-group has those elements whose m has one number in the bits between the first
- * LOG2_TILE and the last. If bits are reversed, their l have one number there, too: a is read along
- * l, into tiles, and found by m. Else a is read wherever it is.
+ * With TURNED, the space omits n, which has 2^log2_n elements, at least TILE * TILE, and perm is
+ * the inverse permutation. A work-group has the elements whose m agree in the bits between the
+ * first LOG2_TILE and the last LOG2_TILE. If the permutation reverses bits, their l agree in these
+ * bits too. Then a is read along l into tiles, and found there by m. Otherwise a is read in random
+ * order.
  */
 FEW_TOGETHER KERNEL NAME(SPACE(space), global ELEMENT *restrict out,
                          global const ELEMENT *restrict a, global const ELEMENT *restrict b,
@@ -179,7 +182,7 @@ FEW_TOGETHER KERNEL NAME(SPACE(space), global ELEMENT *restrict out,
     EACH_PLACE(p)
     {
         from[p] = a + ((first_m | middle) + p * apart) * rows.a_n;
-        to[p] = tiles + (other >> high) * PADDED_ROW + other % TILE + p; /* one bit at most */
+        to[p] = tiles + (other >> high) * PADDED_ROW + other % TILE + p; /* at most one bit */
     }
     if (!reverses)
         EACH_PLACE(p)
@@ -247,7 +250,7 @@ FEW_TOGETHER KERNEL NAME(SPACE(space), global ELEMENT *restrict out,
         EACH_SUM(s) out[SUM_OFFSET(s)] = (ELEMENT)(totals[s].middle << 32 | totals[s].low);
         return;
     }
-    /* What was beyond the fast way is worked out again, exactly. */
+    /* Sums with values beyond 2^BITS are computed again, exactly. */
     _Pragma("unroll 1") for (uint s = 0; s < PLACES * ROWS; s++)
     {
         const long a_at = s % ROWS * rows.a_row + A_OFFSET(s / ROWS);

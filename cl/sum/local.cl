@@ -1,15 +1,15 @@
-/* Sums modulo q whose terms work-items share out among them, for GPUs: so sums of few columns fill
- * a device, and neighbours read neighbours where the terms of a sum lie beside each other. ELEMENT:
- * int or long. */
+/* Sums modulo q for GPUs, whose terms are divided among work-items. Sums with few columns then fill
+ * a device, and neighbours read neighbours if the terms of a sum are adjacent. ELEMENT: int or
+ * long. */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
 
-/* How a work-group does the sums of inner * rows columns. The work-items of inner columns stand
- * together, for one term of them after the other; see share_terms in sum.c. */
+/* How a work-group computes the sums of inner * rows columns. The work-items of inner columns are
+ * consecutive, for one term after the other; see share_terms in sum.c. */
 struct share {
-    uint part, parts; /* a work-item takes each parts-th term, from that on */
-    struct span span; /* the column; of length 0 where there is none */
+    uint part, parts; /* a work-item takes every parts-th term, from term `part` on */
+    struct span span; /* the column; of length 0 if it has none */
 };
 
 static inline struct share share_of(const struct space *space, uint inner, uint parts, uint rows)
@@ -25,8 +25,8 @@ static inline struct share share_of(const struct space *space, uint inner, uint 
     return share;
 }
 
-/* The sum of what a column's parts have, for part 0. words: 3 * LOCAL_SIZE, with word i of
- * work-items side by side, those of a column's parts inner apart. */
+/* Adds up the sums of a column's parts. Part 0 gets the result. words has 3 * LOCAL_SIZE words:
+ * word i of all work-items is contiguous. The parts of a column are inner apart. */
 static inline struct wide add_parts(local ulong *words, struct wide sum, const struct share *share,
                                     uint inner)
 {
@@ -39,7 +39,8 @@ static inline struct wide add_parts(local ulong *words, struct wide sum, const s
             at[2 * LOCAL_SIZE] = (ulong)sum.high;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        /* Behind the last column are work-items without one, and without others behind them. */
+        /* Work-items after the last column have no column. Beyond LOCAL_SIZE there is nothing to
+         * add. */
         if (share->part + kept < left && get_local_id(0) + kept * inner < LOCAL_SIZE) {
             local const ulong *other = at + kept * inner;
             struct wide more = {other[0], other[LOCAL_SIZE], (long)other[2 * LOCAL_SIZE]};
@@ -56,9 +57,9 @@ static inline struct wide add_parts(local ulong *words, struct wide sum, const s
 #endif
 
 /*
- * As modmul_axis_sum without a permutation, or with -D SUMMED, without b, as axis_modsum. Terms are in
- * segments: column i * outputs + c of the space is the sum of output c's terms from i * segment on,
- * at most segment. Operands: out, a and b at the segment's first term, q.
+ * As modmul_axis_sum without a permutation. With -D SUMMED it has no b, as axis_modsum. Terms are
+ * divided into segments. Column i * outputs + c of the space sums at most `segment` terms of output
+ * c, from term i * segment on. Operands: out, a and b at the segment's first term, q.
  */
 KERNEL axis_sum_local(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                       global const ELEMENT *b, global const struct modulus *q,

@@ -1,17 +1,17 @@
 /*
- * Sums of products modulo q on vectors of eight elements. Work-items go through memory as those of
- * columns.cl do.
+ * Sums of products modulo q on vectors of eight elements. Work-items traverse memory as in
+ * columns.cl.
  */
 
 
 enum {
-    HALF = 31,                 /* bits of the halves of a factor */
-    TERMS = 2,                 /* that are added up at once, so rows that are read at a time */
-    PRODUCT_FETCH = 2 * TERMS, /* as FETCH */
-    PACKED = 32, /* rows of b that are kept packed, in 128 KiB: else they share few cache sets */
-    REPS_MIN = 3, /* that share b: enough to pack it */
-    BESIDE = 8,   /* vectors of columns that are read and written one after the other */
-    FETCH_REVERSED = 4 * LANES /* elements, or vectors of a, ahead where bits are reversed */
+    HALF = 31,                 /* bits of each half of a factor */
+    TERMS = 2,                 /* added up at once: the rows that are read at a time */
+    PRODUCT_FETCH = 2 * TERMS, /* see FETCH */
+    PACKED = 32, /* rows of b that are packed, in 128 KiB: unpacked they share few cache sets */
+    REPS_MIN = 3, /* that share b: fewer are not worth packing */
+    BESIDE = 8,   /* vectors of columns that are read and written in sequence */
+    FETCH_REVERSED = 4 * LANES /* prefetch distance for reversed bits: elements, or vectors of a */
 };
 
 /* Sums of up to 2^30 products of numbers in [0, 2^62): word[0] + word[1] * 2^31 + word[2] * 2^62 +
@@ -25,9 +25,9 @@ static inline void lane_products_clear(struct lane_products *sums)
     UNROLL for (uint i = 0; i < 4; i++) sums->word[i] = 0;
 }
 
-/* sums += a[0]*b[0] + ...; all in [0, 2^62), TERMS at most. Four products of halves are below
- * 2^64 - 2^33, so that no sum overflows; words grow by less than 2^31, word[3] by less than 2^32
- * for each term. */
+/* sums += a[0]*b[0] + ...; all in [0, 2^62), at most TERMS terms. Four products of halves are below
+ * 2^64 - 2^33: no sum overflows. For each term, words grow by less than 2^31, and word[3] by less
+ * than 2^32. */
 INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const ulong8 *b,
                               uint terms)
 {
@@ -48,8 +48,8 @@ INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const
     sums->word[3] += high >> HALF;
 }
 
-/* sums + x mod q in [0, q); x in [0, 2^62). What is below q + q/2^8 + 2^17 is shrunk to less than
- * q + 1 + q/2^40. */
+/* sums + x mod q in [0, q); x in [0, 2^62). Shrinking a value below q + q/2^8 + 2^17 leaves less
+ * than q + 1 + q/2^40. */
 static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulong8 x,
                                           struct lane_divisor p)
 {
@@ -61,7 +61,7 @@ static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulon
     return subtract_once(rest, p.q);
 }
 
-/* Axis n of out or b: element l lies at l * stride, or at perm[l] * stride. */
+/* Axis n of out or b: element l is at l * stride, or at perm[l] * stride. */
 struct permuted_axis {
     long stride;
     global const uint *perm; /* or NULL */
@@ -91,12 +91,12 @@ static inline void store_permuted(long8 x, global ELEMENT *to, struct permuted_a
         to[axis_position(axis, l + i)] = (ELEMENT)values[i];
 }
 
-/* BESIDE elements of a permutation that reverses bits, in that order: they lie n / BESIDE apart. */
+/* BESIDE elements of a permutation that reverses bits, in its order: they are n / BESIDE apart. */
 #define REVERSED(i) (((i)&1) << 2 | ((i)&2) | (i) >> 2)
 
-/* Eight vectors of a row through a permutation that reverses bits: these lie in eight vectors,
- * n / 8 apart, too, of which `from` is the first, and begin with elements perm[from - row] +
- * i * n / 8. */
+/* Loads eight vectors of a row through a permutation that reverses bits. In memory these elements
+ * form eight vectors, n / 8 apart, and `from` is the first one. The results begin with elements
+ * perm[from - row] + i * n / 8. */
 static inline void load_reversed(ulong8 *x, global const ELEMENT *from, long apart)
 {
     ulong8 y[BESIDE];
@@ -117,19 +117,20 @@ static inline void store_reversed(const ulong8 *x, global ELEMENT *to, long apar
         store_vector(as_long8(y[i]), to + REVERSED(i) * apart);
 }
 
-/* A block of a row of out that a work-item of modmul_axis_sum_vectors reads and writes: columns
- * of count rows of a and of b, in turn, so many vectors. They lie side by side from `first` on, of
- * a and, without a permutation, of out and b. Where that reverses bits those of out and b go in
- * order, BESIDE of them at first, first + apart and so on, then those behind, and columns of a as
- * they come. Rows of a have stride 1. */
+/* A block of a row of out that a work-item of modmul_axis_sum_vectors reads and writes. It has
+ * `columns` vectors of columns, with count rows of a and of b. Columns of a are contiguous from
+ * `first` on, and so are those of out and b without a permutation. If the permutation reverses
+ * bits, columns of out and b are used in memory order. First come BESIDE vectors at first, first +
+ * apart and so on, then the vectors after them. Columns of a follow from these. Rows of a have
+ * stride 1. */
 struct product_block {
     global ELEMENT *out;
     global const ELEMENT *a, *b;
     struct permuted_axis out_axis, b_axis;
     long first, apart, count, a_stride, b_stride;
     ulong columns;
-    bool adds;     /* to what out holds */
-    bool reverses; /* out's and b's rows are in order, but for a permutation that reverses bits */
+    bool adds;     /* adds to the contents of out */
+    bool reverses; /* rows of out and b are contiguous, but bits of their indices are reversed */
 };
 
 /* The first column of vector i of a block. */
@@ -141,14 +142,13 @@ static inline long block_column(struct product_block block, ulong i)
            (long)(i % BESIDE) * block.apart;
 }
 
-/* Where the BESIDE vectors from i on begin in rows of out and b that go in order. */
+/* The position of the BESIDE vectors from i on, in rows of out and b in memory order. */
 static inline long reversed_place(struct product_block block, ulong i)
 {
     return block.first + (long)(i / BESIDE) * LANES;
 }
 
-/* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors ablock. Returns the bits that any
- * element has. */
+/* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors apart. Returns the OR of all elements. */
 NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_block block, long j, long rows)
 {
     ulong8 bits = 0;
@@ -166,9 +166,9 @@ NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_block block, lon
     return bits;
 }
 
-/* Adds the products of so many rows of a and of b, from row j of a block on, to the sums of their
- * columns. b's rows are packed, or, where packed is NULL, read with stride 1. Returns the bits that
- * any element has that was not packed. */
+/* Adds the products of `rows` rows of a and b, from row j of a block on, to the sums of their
+ * columns. b's rows are packed, or read with stride 1 if packed is NULL. Returns the OR of all
+ * elements that were not packed. */
 INLINE ulong8 add_products(struct lane_products *sums, struct product_block block, long j,
                            const ulong8 *packed, uint rows)
 {
@@ -207,7 +207,7 @@ INLINE ulong8 add_block(struct lane_products *sums, struct product_block block, 
     return bits;
 }
 
-/* Takes what out holds, or fetches its lines. Returns the bits that any element has. */
+/* Loads the contents of out, or prefetches its lines. Returns the OR of all elements. */
 NOINLINE static ulong8 load_out(ulong8 *held, struct product_block block)
 {
     ulong8 bits = 0;
@@ -228,7 +228,7 @@ NOINLINE static ulong8 load_out(ulong8 *held, struct product_block block)
     return bits;
 }
 
-/* out = held + sums mod q; all of held in [0, 2^62), which becomes that, too */
+/* out = held + sums mod q. All values of held are in [0, 2^62). held gets the results too. */
 NOINLINE static void store_out(const struct lane_products *sums, ulong8 *held,
                                struct product_block block, struct lane_divisor p)
 {
@@ -241,8 +241,8 @@ NOINLINE static void store_out(const struct lane_products *sums, ulong8 *held,
         store_reversed(held + i, block.out + reversed_place(block, i), block.apart);
 }
 
-/* *out = a[0]*b[0] + ... over count terms, a_stride and b_stride apart, and with adds *out, mod q;
- * of any size and sign. */
+/* *out = a[0]*b[0] + ... over count terms, a_stride and b_stride apart, mod q. With adds, *out is
+ * added too. Values have any size and sign. */
 NOINLINE static void sum_products(global ELEMENT *out, global const ELEMENT *a, long a_stride,
                                 global const ELEMENT *b, long b_stride, long count,
                                 struct modulus q, bool adds)
@@ -265,10 +265,10 @@ NOINLINE static void sum_block_slowly(struct product_block block, struct modulus
 }
 
 /*
- * As modmul_axis_sum in core/sums.cl. The space is [k, blocks of a row, any, reps], the third of them may be
- * missing: one after the other, reps may share b in cache. Behind its axes stand two that each
- * work-item walks along by itself: n, a multiple of 8, and the terms. Operands: out, a, b; their
- * strides for blocks are 0, and a has stride 1 along n.
+ * As modmul_axis_sum in core/sums.cl. The space is [k, blocks of a row, any, reps]. The third axis
+ * may be missing. Reps are processed in sequence, and may share b in cache. Two more axes follow
+ * the space, which each work-item traverses itself: n, a multiple of 8, and the terms. Operands:
+ * out, a, b. Their strides for blocks are 0, and a has stride 1 along n.
  */
 KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct modulus *q,
@@ -279,7 +279,7 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     struct lane_products sums[SUM_COLUMNS];
     ulong8 held[SUM_COLUMNS], packed[PACKED * SUM_COLUMNS], packed_bits = 0;
     struct product_block block;
-    global const ELEMENT *packed_of = 0; /* of b: a block whose rows from packed_first on are packed */
+    global const ELEMENT *packed_of = 0; /* the block of b with packed rows, from packed_first on */
     long packed_first = -1;
     block.out_axis.stride = space.operand[0].stride[axis_n];
     block.b_axis.stride = space.operand[2].stride[axis_n];
@@ -290,7 +290,7 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     block.b_stride = space.operand[2].stride[axis_terms];
     const long n = space.shape[axis_n], whole = SUM_COLUMNS * LANES;
     const bool shares = space.operand[2].stride[axis_reps] == 0;
-    /* The time of b's rows does not matter where many reps share them. */
+    /* Reading b's rows is cheap if many reps share them. */
     block.reverses = block.b_axis.perm && (perm[n] & PERMUTATION_REVERSES_BITS) && n % whole == 0 &&
                      block.out_axis.stride == 1 && block.b_axis.stride == 1 &&
                      !(shares && space.shape[axis_reps] >= REPS_MIN);

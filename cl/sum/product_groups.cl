@@ -1,17 +1,17 @@
 /*
- * Sums of products where elements lie together only by ones, twos or fours: in groups, see
- * base/groups.cl. So are base conversions.
+ * Sums of products whose elements are contiguous only in groups of one, two or four: see
+ * base/groups.cl. Base conversions are such sums.
  */
 
-/* A block of modmul_axis_sum_interleaved: rows of terms are b_stride or a_stride apart, groups
- * a_group, b_group and out_group. */
+/* A block of modmul_axis_sum_interleaved. Rows of terms are b_stride or a_stride apart, and groups
+ * a_group, b_group or out_group. */
 struct group_products {
     global const ELEMENT *a, *b;
     long a_stride, b_stride, a_group, b_group;
     ulong k, columns;
 };
 
-/* Packs terms j to j + terms - 1 of b, by columns. Returns the bits that any element has. */
+/* Packs terms j to j + terms - 1 of b, by columns. Returns the OR of all elements. */
 NOINLINE static ulong8 pack_groups(ulong8 *packed, struct group_products block, long j, long terms)
 {
     const long step = LANES / (long)block.k;
@@ -27,7 +27,8 @@ NOINLINE static ulong8 pack_groups(ulong8 *packed, struct group_products block, 
     return bits;
 }
 
-/* Adds the products of these terms and a's to the sums of columns. Returns the bits of a. */
+/* Adds the products of these terms of b and a to the sums of columns. Returns the OR of a's
+ * elements. */
 NOINLINE static ulong8 add_groups(struct lane_products *sums, const ulong8 *packed,
                                   struct group_products block, long j, long terms)
 {
@@ -53,11 +54,11 @@ NOINLINE static ulong8 add_groups(struct lane_products *sums, const ulong8 *pack
 }
 
 /*
- * As modmul_axis_sum in core/sums.cl, without a permutation, where the elements of groups of k, 1, 2
- * or 4, lie together, and all of what is summed has these k moduli, or, for k of 1, one for each
- * element of the space. The space is [blocks of PRODUCT_COLUMNS vectors of groups, any axes]: along
- * its last axis b is packed once where it has a stride of 0. Operands: out, a, b, q, with strides
- * for blocks of 0. n, the groups, is a multiple of 8.
+ * As modmul_axis_sum in core/sums.cl, without a permutation, for elements in contiguous groups of
+ * k, 1, 2 or 4. All summed groups have the same k moduli. With k of 1 each element of the space has
+ * one modulus. The space is [blocks of PRODUCT_COLUMNS vectors of groups, any axes]. If b has
+ * stride 0 along the last axis, it is packed once. Operands: out, a, b, q, with stride 0 for
+ * blocks. n, the number of groups, is a multiple of 8.
  */
 KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                                    global const ELEMENT *b, global const struct modulus *q,

@@ -1,10 +1,10 @@
 /*
- * Sums of products in HEAL's layout, where a row's terms and moduli lie together.
+ * Sums of products in HEAL's layout: the terms and moduli of a row are contiguous.
  */
 
 /*
- * Adds up the lanes of eight vectors that are k apart, k being 1, 2, 4 or 8. In the k vectors that
- * are left, sums go by vector, then by lane.
+ * Adds up the lanes of eight vectors that are k apart; k is 1, 2, 4 or 8. The results are in the
+ * first k vectors, ordered by vector, then by lane.
  */
 INLINE void fold_lanes(ulong8 *a, ulong k)
 {
@@ -22,7 +22,7 @@ INLINE void fold_lanes(ulong8 *a, ulong k)
         a[0] = (ulong8)(a[0].even, a[1].even) + (ulong8)(a[0].odd, a[1].odd);
 }
 
-/* The last count < 8 of size >= 8 elements, in the last lanes, and zeros in the others. */
+/* The last count < 8 of size >= 8 elements in the last lanes, and zeros in the other lanes. */
 static inline ulong8 load_last(global const ELEMENT *from, ulong size, ulong count)
 {
     const ulong8 lane = (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
@@ -30,9 +30,9 @@ static inline ulong8 load_last(global const ELEMENT *from, ulong size, ulong cou
     return select((ulong8)(0), x, as_ulong8(lane >= LANES - count));
 }
 
-/* Adds the products of size >= 8 elements of a and b; those at j to lane j % 8, the last ones, that
- * fill no vector, to lane (j - size) % 8, which makes no difference modulo k. Returns the bits that
- * any of the elements has. */
+/* Adds the products of size >= 8 elements of a and b. Those at j go to lane j % 8. The last ones,
+ * which do not fill a vector, go to lane (j - size) % 8: this is the same lane modulo k. Returns
+ * the OR of all elements. */
 static inline ulong8 add_row_products(struct lane_products *sums, global const ELEMENT *a,
                                       global const ELEMENT *b, ulong size)
 {
@@ -58,10 +58,11 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
 }
 
 /*
- * As modmul_axis_sum in core/sums.cl, for k of 1, 2, 4 or 8. The space is [blocks of SUM_ROWS rows of
- * n, any, reps], the second of them may be missing. Operands: out, a, b, with strides for blocks of 0. The terms of row l, count * k
- * elements, lie together at a + l * a_stride and at b + m * b_stride; their sums are for out + m *
- * out_stride, out_k_stride apart. lanes: the moduli q, in turn. n is a multiple of 8.
+ * As modmul_axis_sum in core/sums.cl, for k of 1, 2, 4 or 8. The space is [blocks of SUM_ROWS rows
+ * of n, any, reps]; the second axis may be missing. Operands: out, a, b, with stride 0 for blocks.
+ * The terms of row l, count * k contiguous elements, are at a + l * a_stride and at b + m *
+ * b_stride. Their sums belong at out + m * out_stride, out_k_stride apart. lanes: the moduli q,
+ * repeated. n is a multiple of 8.
  */
 KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                             global const ELEMENT *b, global const struct modulus *q,
