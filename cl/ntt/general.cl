@@ -1,14 +1,14 @@
 /*
- * Negacyclic number-theoretic transforms of any length and layout: a work-group loads a row into
- * scratch memory, transforms it in place and stores it. A row is one polynomial for one modulus. All
- * residues are in [0, q) for every q in [1, 2^63).
+ * Negacyclic number-theoretic transforms of any length and layout. A work-group loads a row into
+ * scratch memory, transforms it in place and stores it. A row is one polynomial for one modulus.
+ * All residues are in [0, q) for every q in [1, 2^63).
  */
 #include "../base/wide.cl"
 #include "stages.cl"
 #include "tensor_rows.cl"
 
 #if LOCAL_SIZE == 1
-/* x*w mod q in each lane, as multiply_twiddle. */
+/* x*w mod q in each lane, as in multiply_twiddle. */
 static inline ulong8 lanes_times_twiddle(ulong8 x, struct twiddle w, ulong8 q)
 {
     const ulong mask = 0xffffffffUL;
@@ -21,7 +21,7 @@ static inline ulong8 lanes_times_twiddle(ulong8 x, struct twiddle w, ulong8 q)
     return min(rest, rest - q);
 }
 
-/* The stages of stages.cl for eight rows of one modulus at once, row by row in lanes. */
+/* The stages of stages.cl for eight rows of one modulus at once. Each lane has a row. */
 static inline void lanes_forward(ulong8 *x, uint n, ulong8 q, global const struct twiddle *twiddles)
 {
     for (uint m = 1, half_size = n / 2; m < n; m *= 2, half_size /= 2)
@@ -52,8 +52,8 @@ static inline void lanes_inverse(ulong8 *x, uint n, ulong8 q, global const struc
         }
 }
 
-/* All of it for the rows number, number + k, ... of one modulus, n < NTT_ROW_MIN; n_inv: NULL
- * forward, else that of the modulus. Operands of the space: out, in. */
+/* The whole transform of the rows number, number + k, ... of one modulus, n < NTT_ROW_MIN. n_inv:
+ * that of the modulus; NULL for the forward transform. Operands of the space: out, in. */
 static inline void transform_lanes(const struct space *space, uint number, global ELEMENT *out,
                                    global const char *in, uint size, struct modulus modulus,
                                    global const struct twiddle *twiddles, global const uint *perm,
@@ -87,10 +87,11 @@ static inline void transform_lanes(const struct space *space, uint number, globa
 
 #endif
 
-/* All of it for the rows of each work-group, which has elements_per_item elements of whole ones.
- * rows: scratch memory for those from space.first on. n_inv [k]: NULL forward. perm: NULL for none.
- * The space is [l,r,k,n]; operands: out, in, whose elements have size bytes: were they of a type
- * that is compiled in, a transform of int8 would want another program than the output's. */
+/* The whole transform of the rows of each work-group. It has elements_per_item elements, which are
+ * whole rows. rows: scratch memory for all rows from space.first on. n_inv [k]: NULL for the
+ * forward transform. perm: NULL if not used. The space is [l,r,k,n]; operands: out, in. The
+ * elements of in have `size` bytes. Their type is not compiled in: a transform of int8 would then
+ * need another program. */
 static inline void transform_rows(const struct space *space, global ulong *rows,
                                   global ELEMENT *out, global const char *in, uint size,
                                   global const struct modulus *q,

@@ -1,21 +1,21 @@
 /*
  * Negacyclic transforms for GPUs: one pass over rows, in registers.
  *
- * A work-item has E = 2^LOG2_E elements in registers and does up to LOG2_E stages on them; between
- * such rounds one exchange through local memory. Rows that fit a work-group go through all stages in
- * one pass. Longer ones take two, as matrices of 2^STAGES by AROUND elements:
+ * A work-item has E = 2^LOG2_E elements in registers and does up to LOG2_E stages on them. Between
+ * such rounds it exchanges elements through local memory. Rows that fit a work-group go through all
+ * stages in one pass. Longer rows take two passes, as matrices of 2^STAGES by AROUND elements:
  *   COLUMNS  first pass of the forward transform, last one of the inverse: a lane is a column
  *   else     blocks, the other pass or the only one: a lane is a block of 2^STAGES elements
- * A work-group has 2^LOG2_LANES lanes, side by side, and 2^(STAGES - LOG2_E) work-items for each.
+ * A work-group has 2^LOG2_LANES neighbouring lanes, and 2^(STAGES - LOG2_E) work-items for each.
  *
- *   TOGETHER     elements of one number lie side by side in the rows of one l, as in HEAL's
- *                [l,n,r,k]: lanes are of 2^LOG2_ROWS such rows; columns of any
- *   LOAD_FIRST   so many bits of the lane, its lowest ones, are the lowest bits of a work-item's
- *   STORE_FIRST  number when it loads, or stores; then come those inside the lane: so accesses are
+ *   TOGETHER     the rows of one l are interleaved element by element, as in HEAL's [l,n,r,k]:
+ *                lanes belong to 2^LOG2_ROWS such rows; columns may belong to any rows
+ *   LOAD_FIRST   the number of the lane's lowest bits that are the lowest bits of a work-item's
+ *   STORE_FIRST  number when it loads, or stores; bits within the lane follow. This makes accesses
  *                coalesced
- *   FROM_PASS    in is what the other pass has left: residues in [0, LIMIT*q)
+ *   FROM_PASS    in is the result of the other pass: residues in [0, LIMIT*q)
  *   FOR_PASS     out is for the other pass
- *   IN_ORDER     in's elements of a row lie side by side; OUT_ORDER: out's
+ *   IN_ORDER     in's elements of a row are contiguous; OUT_ORDER: out's
  *   PERMUTED     values are permuted in memory
  *   LIMIT        q < 2^WORD_BITS / LIMIT: 2, 4 or 16. Between butterflies residues are lazy, below
  *                LIMIT*q, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014.
@@ -32,7 +32,7 @@
 
 #include "tensor_rows.cl"
 
-/* For functions of an array, which would not be in registers if they were called. */
+/* For functions of an array, which must be inlined to keep it in registers. */
 #define INLINE __attribute__((always_inline)) static inline
 
 #if WORD_BITS == 64
@@ -73,8 +73,8 @@ INLINE word times(word x, word_twiddle w, word q)
     return LIMIT == 2 ? subtract_once(product, q) : product;
 }
 
-/* x in [0, bound*q) to [0, to*q), which takes powers of two from `to` on; not a loop, which some
- * compilers do not unroll. */
+/* x in [0, bound*q), lowered to [0, to*q). Subtracts powers of two from `to` on. This is not a
+ * loop: some compilers do not unroll it. */
 INLINE word lower(word x, const uint bound, const uint to, word q)
 {
     CHECK_BELOW(x, bound * q);
@@ -91,7 +91,7 @@ INLINE word lower(word x, const uint bound, const uint to, word q)
 
 /* ---------------------------------------------------------------- rounds */
 
-/* A row's twiddles, side by side with those of other moduli where the step is not 1. */
+/* A row's twiddles. If step is not 1, twiddles of several moduli are interleaved. */
 struct table {
     global const word_twiddle *first;
     uint step;
@@ -102,11 +102,12 @@ static inline word_twiddle twiddle(struct table table, uint i)
     return table.first[i * table.step];
 }
 
-/* How far elements, all in [0, bound*q), go down before a butterfly. */
+/* The bound to which elements in [0, bound*q) are lowered before a butterfly. */
 #define FORWARD_BOUND(bound) ((bound) + TIMES_BOUND <= LIMIT ? LIMIT : LIMIT / 2u)
 
-/* The first stages of LOG2_E, on elements in [0, bound*q); returns their bound then. base: the
- * number of the first stage's twiddle. The last stage of all needs less before it. */
+/* The first `stages` of LOG2_E stages, on elements in [0, bound*q). Returns their new bound. base:
+ * the number of the first stage's twiddle. is_last: they end with the last stage of all, before
+ * which elements are lowered further. */
 INLINE uint forward_round(word *a, const uint stages, uint bound, uint base, struct table table,
                           word q, const bool is_last)
 {
@@ -125,7 +126,7 @@ INLINE uint forward_round(word *a, const uint stages, uint bound, uint base, str
     return bound;
 }
 
-/* Bound of elements after so many of these stages. */
+/* The bound of elements after this number of stages. */
 INLINE uint forward_bound(const uint stages)
 {
     uint bound = LOADED_BOUND;
@@ -134,7 +135,7 @@ INLINE uint forward_bound(const uint stages)
     return bound;
 }
 
-/* Factors of the last stage of all: n_inv, and that times the stage's twiddle. */
+/* Factors of the last stage of all: n_inv, and n_inv times the stage's twiddle. */
 struct scale {
     word_twiddle n_inv, last;
 };
@@ -153,8 +154,8 @@ static inline struct scale scale_of(struct twiddle n_inv, word_twiddle w, struct
     return scale;
 }
 
-/* The same stages backwards, on elements in [0, INVERSE_BOUND*q), which they stay in; below
- * TIMES_BOUND*q after the last stage of all, which has factors. */
+/* The same stages backwards, on elements in [0, INVERSE_BOUND*q). The results are in this range
+ * too, and after the last stage of all, which multiplies by scale, below TIMES_BOUND*q. */
 #define INVERSE_BOUND (LIMIT == 2 ? 1u : LIMIT == 4 ? 2u : 4u)
 INLINE void inverse_round(word *a, const uint stages, uint base, struct table table, word q,
                           const bool is_last, struct scale scale)
@@ -181,17 +182,17 @@ INLINE void inverse_round(word *a, const uint stages, uint base, struct table ta
         a[i] = lower(a[i], bound[i], is_last ? TIMES_BOUND : INVERSE_BOUND, q);
 }
 
-/* All rounds have LOG2_E stages but the first one of the forward transform. A work-item's elements
- * are LOW_OF bits apart in it. */
+/* All rounds have LOG2_E stages, except the first round of the forward transform. In a round, a
+ * work-item's elements are 2^LOW_OF apart. */
 #define ROUNDS (LOG2_E == 0 ? 0 : (STAGES + LOG2_E - 1) / (LOG2_E + (LOG2_E == 0)))
 #define FIRST_STAGES (STAGES - (ROUNDS - 1) * LOG2_E)
 #define STAGES_OF(round) ((round) == 0 ? FIRST_STAGES : LOG2_E)
 #define LOW_OF(round) ((round) == 0 ? LOG2_ITEMS : STAGES - FIRST_STAGES - (round)*LOG2_E)
-#define TOP LOG2_ITEMS /* low, where work-items that follow each other have neighbours */
+#define TOP LOG2_ITEMS /* value of low if consecutive work-items have adjacent elements */
 
 /* ---------------------------------------------------------------- lanes */
 
-/* The lowest bits of i in reversed order; there are no others. */
+/* The lowest bits of i in reversed order. i has no higher bits. */
 INLINE uint reversed(uint i, const uint bits)
 {
     i = i >> 16 | i << 16;
@@ -202,17 +203,18 @@ INLINE uint reversed(uint i, const uint bits)
     return i >> (31 - bits) >> 1;
 }
 
-/* A work-item's part in what its group does. */
+/* The part of a work-item in its group's work. */
 struct part {
-    uint lane, u;  /* which work-item of the lane's */
-    uint number;   /* the column's or block's in its row */
-    uint row;      /* the row's among all */
+    uint lane, u;  /* u: the work-item's index in the lane */
+    uint number;   /* of the column or block in its row */
+    uint row;      /* index among all rows */
     uint modulus;
-    uint is_there; /* else it is a row that another lane has, too; no bool, whose padding compilers
+    uint is_there; /* else another lane has the same row; not a bool, whose padding compilers
                       copy through memory */
 };
 
-/* One in memory, and what it is: nothing is read where it reverses bits or changes nothing. */
+/* A permutation in memory, and its kind. The table is not read if it reverses bits or is the
+ * identity. */
 struct permutation {
     global const uint *table;
     uint reverses, changes;
@@ -226,8 +228,8 @@ static inline struct permutation permutation_of(global const uint *table)
     return perm;
 }
 
-/* The part of the work-item with that number where so many bits of the lane come first. The launch
- * has rows [first_row, end_row). */
+/* The part of a work-item if lane_first bits of the lane come first in its number. The launch has
+ * rows [first_row, end_row). */
 static inline struct part part_of(const struct space *space, uint first_row, uint end_row,
                                   struct permutation perm, const uint lane_first)
 {
@@ -246,7 +248,7 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     place = ((group - set * sets) << LOG2_ROWS) + (part.lane & ((1u << LOG2_ROWS) - 1));
 #endif
     part.number = number % AROUND;
-    if (!COLUMNS && PERMUTED && perm.changes) /* blocks as far apart as they can be: see LOAD_FIRST */
+    if (!COLUMNS && PERMUTED && perm.changes) /* blocks as far apart as possible: see LOAD_FIRST */
         part.number = reversed(part.number, LOG2_N - STAGES);
     part.row = first_row + number / AROUND * rows + place;
     part.is_there = LOG2_LANES + TOGETHER == 0 || (place < rows && part.row < end_row);
@@ -256,18 +258,18 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     return part;
 }
 
-/* The place of element e of a lane in its row. */
+/* The index of element e of a lane in its row. */
 #define PLACE(part, e) (COLUMNS ? (e)*AROUND + (part).number : (part).number << STAGES | (e))
 #define PLACE_STEP (COLUMNS ? AROUND : 1u)
 
-/* In a round a work-item has E elements, whose numbers differ in LOG2_E bits from bit low on. */
+/* In a round a work-item has E elements, whose indices differ in LOG2_E bits from bit low on. */
 #define STEP(i, low) ((i) << (low))
 INLINE uint element_of(struct part part, const uint low)
 {
     return (part.u >> low) << (low + LOG2_E) | (part.u & ((1u << low) - 1));
 }
 
-/* Which twiddle such elements have first in the round. */
+/* The number of the first twiddle of these elements in the round. */
 INLINE uint twiddle_of(struct part part, const uint low)
 {
     uint first = COLUMNS ? 1 : AROUND + part.number; /* stage */
@@ -287,7 +289,7 @@ static inline struct table table_of(struct part part, const struct space *space,
 
 /* ---------------------------------------------------------------- permutations */
 
-/* What it has at i, for i = first + step. The step is a constant, and has no bit of first. */
+/* The permutation of i = first + step. step is a constant, and shares no bit with first. */
 INLINE uint permuted(uint first, uint step, struct permutation perm)
 {
     return perm.reverses ? reversed(first, LOG2_N) + reversed(step, LOG2_N)
@@ -295,13 +297,14 @@ INLINE uint permuted(uint first, uint step, struct permutation perm)
                           : first + step;
 }
 
-/* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
- * it is the inverse, in global memory: so one side of each access is in order. */
+/* A permutation of rows of one block is applied in local memory. Otherwise its inverse is applied
+ * in global memory. In both cases either loads or stores are in order. */
 #define PERMUTES_LOCAL (PERMUTED && STAGES == LOG2_N)
-/* Whether elements move between the last round and memory, where they have the order `first`. */
+/* Whether elements are exchanged between the last round and memory, where their order is
+ * `first`. */
 #define MOVES(first) (TOP > 0 || PERMUTES_LOCAL || (first) != ORDER_OF(ROUNDS - 1))
 #define PERMUTES_PLACES (PERMUTED && STAGES < LOG2_N)
-/* LOAD_FIRST or STORE_FIRST, or what it would be for values in order where perm changes nothing. */
+/* LOAD_FIRST or STORE_FIRST, or its value for values in order if perm is the identity. */
 #define FIRST(first, in_order) \
     (PERMUTES_PLACES && MOVES(first) && !perm.changes ? (in_order ? 0 : LOG2_ROWS) : (first))
 
@@ -316,7 +319,7 @@ typedef uint piece;
 #define LANE_SLOTS (SLOTS >> LOG2_LANES)
 #define SLOT(e) NTT_SLOT(e, WORD_BITS / PIECES)
 
-/* Where element i of a work-item is in local memory. */
+/* The position of element i of a work-item in local memory. */
 INLINE local piece *slot_of(local piece *x, struct part part, uint i, const uint low,
                             const bool permutes, struct permutation perm)
 {
@@ -326,7 +329,7 @@ INLINE local piece *slot_of(local piece *x, struct part part, uint i, const uint
                     : x + SLOT(first) + SLOT(STEP(i, low));
 }
 
-/* Piece p of a work-item's elements, to local memory and from there. */
+/* Moves piece p of a work-item's elements to local memory, and from there. */
 INLINE void put(local piece *x, const word *a, const uint p, struct part part, const uint low,
                 const bool permutes, struct permutation perm)
 {
@@ -343,9 +346,9 @@ INLINE void take(local piece *x, word *a, const uint p, struct part part, const 
     }
 }
 
-/* Elements put by `part` are taken by `next`, of which so many bits of the lane come first: other ones
- * where that changes. A work-item puts where it, and it alone, has taken last: so one barrier is
- * enough, but for further pieces. */
+/* `next` takes elements that `part` has put. to_first bits of the lane come first in `next`: if
+ * from_first differs, it takes other elements. A work-item only puts where it alone has taken last.
+ * One barrier is thus enough, except for further pieces. */
 #define TURN(from_first, to_first, PUT, TAKE)                                                \
     {                                                                                        \
         struct part next =                                                                   \
@@ -370,8 +373,8 @@ INLINE void take(local piece *x, word *a, const uint p, struct part part, const 
 #define STORE(name, i, x) ((name)[i] = (OUT)(x))
 #endif
 
-/* How far element i of a work-item is from its row's first. AT would mask this, and leave no address
- * that is another one's plus a constant. */
+/* The distance of element i of a work-item from the start of its row. AT would mask this distance.
+ * Then no address would be another one plus a constant. */
 INLINE long place_of(struct part part, uint i, const uint low, long stride, const bool permutes,
                      struct permutation perm)
 {
@@ -380,25 +383,26 @@ INLINE long place_of(struct part part, uint i, const uint low, long stride, cons
                     : (long)first * stride + (long)step * stride;
 }
 
-/* Any elements mod q in [0, LOADED_BOUND*q), by the product of each with floor((2^WORD_BITS - 1) / q).
- * Few inputs have others: a loop that turns them around keeps this short, and them in registers. */
+/* Reduces any elements mod q to [0, LOADED_BOUND*q). Multiplies each element with
+ * floor((2^WORD_BITS - 1) / q). Few inputs need this: a loop that rotates the elements keeps the
+ * code short, and the elements in registers. */
 INLINE void reduce_all(word *a, struct modulus modulus)
 {
     word q = (word)modulus.value;
     ulong of_64_bits = (modulus.reciprocal >> (64 - modulus.shift)) + ((ulong)1 << modulus.shift);
     word reciprocal = (word)(of_64_bits >> (64 - WORD_BITS));
-    /* Compilers that unroll loops do not know how often this one goes round. */
+    /* Compilers that unroll loops do not know the number of iterations. */
     for (uint left = E + (q == 0); left > 0; left--) {
         word x = a[0], rest = subtract_once(x - mul_hi(x, reciprocal) * q, q);
         UNROLL for (uint i = 0; i + 1 < E; i++)
             a[i] = a[i + 1];
-        if ((signed_word)x < 0) /* it is 2^WORD_BITS less, mod q */
+        if ((signed_word)x < 0) /* the element is x - 2^WORD_BITS, mod q */
             rest += (reciprocal + 1) * q;
         a[E - 1] = lower(rest, 2, LOADED_BOUND, q);
     }
 }
 
-/* A work-item's elements of in, with low. */
+/* Loads a work-item's elements of in; see element_of for low. */
 INLINE void load_all(word *a, global const IN *in, const struct space *space, struct part part,
                      const uint low, global const struct modulus *q, const bool permutes,
                      struct permutation perm)
@@ -411,7 +415,7 @@ INLINE void load_all(word *a, global const IN *in, const struct space *space, st
     word value = (word)q[part.modulus].value, all = 0;
     UNROLL for (uint i = 0; i < E; i++)
         all = LIMIT == 2 ? max(all, a[i]) : all | a[i];
-    if (LIMIT == 2 ? all >= value : (all & ~value) > value) /* whose highest bit is above q's */
+    if (LIMIT == 2 ? all >= value : (all & ~value) > value) /* if its highest bit is above q's */
         reduce_all(a, q[part.modulus]);
 #endif
 }
@@ -428,9 +432,10 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
 /* ---------------------------------------------------------------- kernels */
 
 /*
- * The rows [first_row, end_row) of a space [l,r,k,n]; with TOGETHER, of whole l. Operands: out, in. q
- * [k]; twiddles [k,n], or of TOGETHER's COLUMNS [2^STAGES,k]: psi, or ipsi for the inverse. perm,
- * with PERMUTED: the table of the permutation if a row is one block, else of its inverse.
+ * The rows [first_row, end_row) of a space [l,r,k,n]; with TOGETHER, of whole l. Operands: out, in.
+ * q [k]. twiddles: psi, or ipsi for the inverse, as [k,n], or for COLUMNS with TOGETHER as
+ * [2^STAGES,k]. perm, with PERMUTED: the table of the permutation if a row is one block, or else of
+ * its inverse.
  */
 #define PARAMETERS                                                                             \
     uint first_row, uint end_row, global OUT *out, global const IN *in,                        \
@@ -438,7 +443,7 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
         global const word_twiddle *restrict twiddles, global const uint *restrict table
 
 #define ENDS (!FOR_PASS)
-/* Between rounds the work-items of a block follow each other. */
+/* Between rounds the work-items of a block are consecutive. */
 #define BLOCKS_FIRST (COLUMNS ? LOG2_LANES : 0)
 
 #if !INVERSE
@@ -451,7 +456,7 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     TAKE_SPACE(space);
 #if ROUNDS > 1 || (ENDS && MOVES(STORE_FIRST))
     local piece x[SLOTS];
-#else /* PoCL 6 refuses local arrays that are not used */
+#else /* PoCL 6 rejects local arrays that are not used */
     local piece *const x = 0;
 #endif
     word a[E];
@@ -485,8 +490,8 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
 
 #define ORDER_OF(round) ((round) == 0 ? STORE_FIRST : BLOCKS_FIRST)
 
-/* A row of out = inverse transform of a row whose element permutation[u] is in's element u; where
- * this ends, times n_inv [k]. */
+/* A row of out = inverse transform of a row whose element permutation[u] is in's element u. The
+ * pass that ends the transform multiplies by n_inv [k]. */
 FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twiddle *n_inv)
 {
     TAKE_SPACE(space);
@@ -504,7 +509,7 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
         TURN(load_first, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP, PERMUTES_LOCAL, perm),
              take(x, taken, p, next, 0, false, perm))
     struct scale scale = {0, 0};
-/* Between an exchange's halves, where registers are free. */
+/* Between the halves of an exchange, when registers are free. */
 #define SCALE(r, of)                                                                         \
     if (ENDS && r == 0)                                                                      \
         scale = scale_of(n_inv[(of).modulus], twiddle(table_of(of, &space, twiddles), 1),    \

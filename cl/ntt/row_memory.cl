@@ -1,11 +1,11 @@
 /*
- * Rows between tensors and scratch memory, eight elements at a time, with residues reduced as they
- * are loaded. A row x in scratch has its elements in the order of the transform: element v of x is
- * element v of the tensor's row; or the one with v's bits reversed; or it goes by a permutation.
+ * Rows between tensors and scratch memory, eight elements at a time. Residues are reduced as they
+ * are loaded. A row x in scratch has its elements in the order of the transform. Element v of x is
+ * element v of the tensor's row, or the element with v's bits reversed, or follows a permutation.
  *
- * A program has the code of its launch alone. INTERLEAVED: the tensors whose rows of a batch may
- * lie element by element, bits of NTT_IN_INTERLEAVED and NTT_OUT_INTERLEAVED. BATCH_ROWS: a batch
- * has no more of them, 2 or NTT_BATCH_ROWS. PERMUTED: 1 where there may be a permutation, of what
+ * A program only has the code of its launch. INTERLEAVED: the tensors whose rows of a batch may be
+ * interleaved element by element, bits of NTT_IN_INTERLEAVED and NTT_OUT_INTERLEAVED. BATCH_ROWS:
+ * the most rows of a batch, 2 or NTT_BATCH_ROWS. PERMUTED: 1 if there may be a permutation, of what
  * the inverse loads, or of what the forward transform stores.
  */
 enum order { ORDER_NATURAL, ORDER_BIT_REVERSED, ORDER_PERMUTED };
@@ -26,7 +26,7 @@ enum order { ORDER_NATURAL, ORDER_BIT_REVERSED, ORDER_PERMUTED };
 
 /* ---------------------------------------------------------------- a tensor's row */
 
-/* stride: between its elements, whose size is 1, 4 or 8 bytes. */
+/* stride: the distance between elements of `size` bytes, 1, 4 or 8. */
 struct tensor_row {
     global char *memory;
     long stride;
@@ -56,7 +56,7 @@ static inline void store_element(struct tensor_row row, ulong i, ulong value)
     store_number(element_at(row, i), row.size, value);
 }
 
-/* Numbers side by side in memory. */
+/* Contiguous numbers in memory. */
 #define NUMBERS(count)                                                                             \
     static inline ulong##count load_numbers_##count(global const char *at, uint size)              \
     {                                                                                              \
@@ -80,7 +80,7 @@ NUMBERS(8)
 
 /* ---------------------------------------------------------------- residues */
 
-/* Reduces elements of any value modulo q < 2^62. */
+/* Reduces any elements modulo q < 2^62. */
 struct reduction {
     struct lane_modulus modulus;
     struct twiddle one; /* of the factor 1 */
@@ -95,8 +95,8 @@ static inline struct reduction make_reduction(struct modulus m)
     return r;
 }
 
-/* Elements as residues in [0, q]. Most are in [0, q) already; negative ones are large when seen as
- * unsigned. */
+/* Elements as residues in [0, q]. Most are in [0, q) already. As unsigned numbers, negative
+ * elements are large. */
 static inline ulong8 reduce_elements(ulong8 value, const struct reduction *r)
 {
     if (are_all(value < r->modulus.q))
@@ -110,7 +110,7 @@ static inline ulong8 reduce_elements(ulong8 value, const struct reduction *r)
 
 /* ---------------------------------------------------------------- order */
 
-/* The lowest log2(n) bits of i in reversed order, n a power of two below 2^32. */
+/* The lowest log2(n) bits of i in reversed order; n is a power of two below 2^32. */
 static inline ulong reverse_index(ulong i, ulong n)
 {
     uint x = (uint)i;
@@ -122,16 +122,16 @@ static inline ulong reverse_index(ulong i, ulong n)
     return x >> (clz((uint)n) + 1);
 }
 
-/* Reversal of bits takes 8 x 8 elements to 8 x 8 elements, transposed: eight rows of eight, n/8
- * apart, from w on, a multiple of 8 below n/8, to such rows from reverse_index(w) on. Where row i
- * begins: */
+/* Reversing bits moves tiles of 8 x 8 elements, and transposes them. A tile has eight rows of eight
+ * elements, n/8 apart, from w on, a multiple of 8 below n/8. It moves to such rows from
+ * reverse_index(w) on. Returns the start of row i. */
 static inline ulong reversed_tile_row(ulong w, uint i, ulong n)
 {
     return w + n / 8 * ((i & 1) << 2 | (i & 2) | i >> 2);
 }
 
-/* Bytes by which the next elements of a row are further on: itself and seven, and the one that is
- * asked for ahead. */
+/* Byte offsets from an element of a row to this and the next seven elements, and to the one that is
+ * prefetched. */
 struct offsets {
     long offset[8], ahead;
 };
@@ -147,7 +147,7 @@ static inline struct offsets make_offsets(struct tensor_row row)
     return offsets;
 }
 
-/* Lanes to elements v ... v+7 of x, or where the permutation says. */
+/* Stores lanes to elements v ... v+7 of x, or as the permutation specifies. */
 static inline void store_ordered(global word *x, ulong v, ulong8 residues, enum order order,
                                  global const uint *perm)
 {
@@ -178,11 +178,11 @@ static inline ulong8 load_ordered(global const word *x, ulong v, enum order orde
 
 /* ---------------------------------------------------------------- eight elements of R rows */
 
-/* The elements of one number of R interleaved rows lie side by side in memory: R is 1, 2, 3, 4 or
- * 8, and 3 only where the rows fill memory. In a, vector g has the eight elements of row g. */
+/* R interleaved rows have their elements of one index contiguous in memory. R is 1, 2, 3, 4 or 8,
+ * and 3 only if memory has only these rows. In a, vector g has the eight elements of row g. */
 
-/* Asks for what lies ahead of elements v ... v+7, but where devices foresee it: in one row whose
- * elements lie side by side. */
+/* Prefetches ahead of elements v ... v+7. Does nothing for a single contiguous row, which hardware
+ * predicts. */
 INLINE void fetch_ahead(const uint R, struct tensor_row row, ulong v, const struct offsets *by,
                         const bool reversed)
 {
@@ -204,7 +204,7 @@ static inline ulong8 load_one(global const char *at, struct tensor_row in, const
                 load_number(at + by->offset[6], size), load_number(at + by->offset[7], size)));
 }
 
-/* Two rows that fill memory take whole vectors instead of pieces. */
+/* If memory has only these two rows, whole vectors are loaded instead of pieces. */
 static inline void load_two(ulong8 *a, global const char *at, struct tensor_row in,
                             const struct offsets *by)
 {
@@ -331,7 +331,7 @@ INLINE void store_eight(const uint R, ulong8 *a, struct tensor_row out, ulong v,
 
 /* ---------------------------------------------------------------- R rows */
 
-/* Row g of R interleaved ones is in[g] in the tensor and x + g * pitch in scratch memory. */
+/* Row g of R interleaved rows is in[g] in the tensor, and x + g * pitch in scratch memory. */
 
 #if IN_PERMUTED
 NOINLINE static void load_reversed_row(global word *x, struct tensor_row in, ulong n,
@@ -411,7 +411,7 @@ INLINE void store_reversed(const uint R, struct tensor_row out, global const wor
 }
 #endif
 
-/* Elements begin ... end-1 of rows; with bits reversed, all of them. */
+/* Elements begin ... end-1 of rows; all elements if bits are reversed. */
 struct range {
     ulong begin, end;
 };
@@ -455,7 +455,8 @@ INLINE void store_range(const uint R, struct tensor_row out, global const word *
     for (ulong v = range.begin; v < range.end; v += 8) {
         ulong8 a[8];
         fetch_ahead(R, out, v, &by, false);
-        /* Not in one loop: compilers join those of one and of two rows, and a is in memory then. */
+        /* Not in one loop: compilers merge loops for one and for two rows, and then keep a in
+         * memory. */
         a[0] = load_ordered(x, v, order, perm);
         if (R > 1)
             a[1] = load_ordered(x + pitch, v, order, perm);
@@ -466,7 +467,7 @@ INLINE void store_range(const uint R, struct tensor_row out, global const word *
 
 /* ---------------------------------------------------------------- all rows of a batch */
 
-/* How many of so many rows are taken at once: three only where they fill memory. */
+/* The number of `rows` rows that are loaded at once: three only if memory has only these rows. */
 static inline uint rows_at_once(ulong rows, long stride)
 {
     if (rows == 3 && stride == 3)
@@ -474,8 +475,8 @@ static inline uint rows_at_once(ulong rows, long stride)
     return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
 
-/* All rows are gone over by ranges of so many elements: lines that they share are still in the
- * caches when the last of them are taken. */
+/* All rows are processed in ranges of this number of elements. Cache lines that rows share are
+ * still in the caches when the last rows use them. */
 enum { RANGE = 512 };
 
 static inline struct range first_range(ulong rows, ulong n, enum order order)
@@ -491,7 +492,7 @@ static inline struct range next_range(struct range range)
     return next;
 }
 
-/* count rows, of n. */
+/* Loads count rows of n elements. */
 NOINLINE static void load_rows(global word *x, ulong pitch, struct tensor_row in, ulong count,
                                ulong n, enum order order, global const uint *perm,
                                const struct reduction *reductions)

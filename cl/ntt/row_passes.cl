@@ -1,24 +1,24 @@
 /*
- * Negacyclic transforms of one row, a few stages in each pass over it, by the butterflies of
+ * Negacyclic transforms of one row. Each pass over it does a few stages, by the butterflies of
  * stages.cl on vectors.
  *
- * A row of n >= 256 residues is transformed in tiles of at most NTT_ROW_TILE, which fit the
- * innermost cache; before that (in the inverse: after) it is divided into them by passes of radix
- * 16 and one of radix 2, 4 or 8. A tile of 16 blocks goes through
- *   spread: four stages between the blocks, and a transposition: then WIDTH neighbouring blocks lie
- *           in the lanes of vectors, so that the stages left need no shuffles;
- *   middle: none to four stages, as many as leave blocks of 16;
+ * A row of n >= 256 residues is transformed in tiles of at most NTT_ROW_TILE elements, which fit
+ * the innermost cache. Before this (in the inverse: after it) passes of radix 16 and one of radix
+ * 2, 4 or 8 divide the row into tiles. A tile of 16 blocks goes through
+ *   spread: four stages between the blocks, and a transposition. Then WIDTH neighbouring blocks are
+ *           in the lanes of vectors: the remaining stages need no shuffles;
+ *   middle: none to four stages, until blocks have 16 elements;
  *   last:   four stages, the transposition back, and residues reduced to [0, q).
- * The inverse takes the same way back.
+ * The inverse does the same in reverse order.
  *
- * A program has the passes of its rows alone. ROW_TILES: 0 for rows shorter than a tile; 1, 2, 4 or
- * 8 for rows of so many tiles; 16 for longer ones.
+ * A program only has the passes of its rows. ROW_TILES: 0 for rows shorter than a tile; 1, 2, 4 or
+ * 8 for rows of that number of tiles; 16 for longer rows.
  */
 #define MAY_DIVIDE(R) (ROW_TILES == (R) || ROW_TILES == NTT_RADIX)
 /*
- * LARGE: rows come from memory and go there, for the tensors are larger than the caches. Forward
- * transforms are stored past the caches. What is fetched while a tile is worked on is the next
- * tile, or with fetch_row that of the next row: caches have room for both rows.
+ * LARGE: tensors are larger than the caches, and rows are loaded from memory and stored to it.
+ * Forward transforms are stored past the caches. While a tile is processed, the next tile is
+ * prefetched, or with fetch_row that of the next row: then caches have room for both rows.
  */
 #ifdef LARGE
 #define FETCH(address) PREFETCH(address)
@@ -28,30 +28,30 @@
 #define STORE_RESULT(value, x) STORE_WORDS(value, x)
 #endif
 
-/* Factors of the inverse's last pass: n_inv, and in the place of twiddle 1 n_inv *
- * ipsi[1]. With scale, the results are in [0, q). */
+/* Factors of the inverse's last pass: n_inv, and n_inv * ipsi[1] in place of twiddle 1. With scale,
+ * the results are in [0, q). */
 struct scale {
     struct twiddle n_inv, first;
 };
 
-/* A transform of rows of n, modulo one q. */
+/* A transform of rows of n elements, modulo one q. */
 struct row_transform {
     ulong n;
     global const struct twiddle *twiddles; /* [n] */
     global const word *lane_twiddles;      /* of a row, see rows.cl */
     struct word_modulus modulus;
-    struct scale scale; /* inverse only */
-    word limit;         /* inputs are to be below it, a power of two */
+    struct scale scale; /* only for the inverse */
+    word limit;         /* inputs must be below it; a power of two */
     word *tile;         /* scratch of NTT_ROW_TILE words */
-    uint fetch_row;     /* with LARGE: whether the next row is fetched while this one is in hand */
+    uint fetch_row;     /* with LARGE: whether the next row is prefetched during this one */
     global const word
-        *next; /* the row that is read next, or any; nothing is asked of what it holds */
+        *next; /* the row that is read next, or any other: its contents are not used */
 };
 
 /* ---------------------------------------------------------------- butterflies of a pass */
 
-/* Twiddles 1 ... R-1 of a pass of radix R: of the 2^s blocks of stage s, s = 0 ... log2(R)-1, block
- * b has its twiddle at 2^s + b, the order in which a whole transform has them. */
+/* Twiddles 1 ... R-1 of a pass of radix R. Block b of the 2^s blocks of stage s, s = 0 ...
+ * log2(R)-1, has its twiddle at 2^s + b. This is also the order in a whole transform. */
 struct pass_twiddles {
     words factor[NTT_RADIX], quotient[NTT_RADIX];
 };
@@ -62,19 +62,19 @@ static inline void set_twiddle(struct pass_twiddles *w, uint t, struct twiddle t
     w->quotient[t] = (words)(word_quotient(twiddle.quotient));
 }
 
-/* These passes are unrolled where R is known from the start, so that all arrays are registers: these
- * are macros, for compilers make less of functions that get R as a constant argument. */
+/* These passes are unrolled for constant R, to keep all arrays in registers. They are macros:
+ * compilers optimise functions with R as a constant argument less. */
 #define LOAD_TWIDDLES(R, w, twiddles, number)                                                      \
     UNROLL for (uint t = 1; t < R; t++)                                                            \
         set_twiddle(&(w), t, (twiddles)[ntt_twiddle_number(t, number)])
-/* Where each lane has its own block. */
+/* For passes in which each lane has its own block. */
 #define LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
     UNROLL for (uint t = 1; t < R; t++) {                                                          \
         (w).factor[t] = LOAD_WORDS((lane_twiddles) + (2 * t - 2) * WIDTH);                         \
         (w).quotient[t] = LOAD_WORDS((lane_twiddles) + (2 * t - 1) * WIDTH);                       \
     }
 
-/* Words of lane twiddles for a pass of radix R. */
+/* The words of lane twiddles for a pass of radix R. */
 static inline ulong pass_lane_twiddles(ulong R)
 {
     return 2 * (R - 1) * WIDTH;
@@ -96,7 +96,7 @@ static inline ulong pass_lane_twiddles(ulong R)
                                   &(a)[block * (R / blocks) + i + R / 2 / blocks],                 \
                                   (w).factor[blocks + block], (w).quotient[blocks + block],        \
                                   modulus)
-/* scale: NULL for none. */
+/* scale: NULL if not used. */
 #define SCALE_RESULTS(R, a, scale, modulus)                                                        \
     if (scale) {                                                                                   \
         UNROLL for (uint i = 0; i < R / 2; i++)                                                    \
@@ -108,8 +108,9 @@ static inline ulong pass_lane_twiddles(ulong R)
 
 /* ---------------------------------------------------------------- passes of radix R */
 
-/* divide takes block `number` of size elements from `from` to x, which may be the same; forward it
- * returns the bits that any element has. middle takes the size words of WIDTH blocks in lanes. */
+/* divide reads block `number`, of size elements, from `from` and writes it to x, which may be the
+ * same. In the forward transform it returns the OR of all elements. middle processes the size words
+ * of WIDTH blocks in lanes. */
 #define PASSES(R)                                                                               \
     static inline words forward_divide_##R(global word *x, global const word *from, ulong size, \
                                            const struct row_transform *transform, ulong number) \
@@ -166,7 +167,7 @@ PASSES(16)
             UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);        \
         }                                                                                   \
     }
-/* Radix 1 does nothing. */
+/* Radix 1 has no stages. */
 #define MIDDLE_PASSES(direction, BUTTERFLIES)                                   \
     MIDDLE_PASS(2, direction, BUTTERFLIES)                                      \
     MIDDLE_PASS(4, direction, BUTTERFLIES)                                      \
@@ -192,10 +193,10 @@ MIDDLE_PASSES(inverse, INVERSE_BUTTERFLIES)
 
 /* ---------------------------------------------------------------- between rows and lanes */
 
-/* Element e of block b of a tile, with blocks of step elements, lies in vector
- * (b / WIDTH * step + e) of the tile in lanes, in lane b % WIDTH. */
+/* A tile in lanes, with blocks of step elements: element e of block b is in vector (b / WIDTH *
+ * step + e), in lane b % WIDTH. */
 
-/* Block `number` of size elements, a tile. next: a tile that is read later. */
+/* Processes block `number` of size elements, a tile. next: a tile that is read later. */
 static inline words forward_spread(global const word *from, global const word *next, ulong size,
                                    const struct row_transform *transform, ulong number)
 {
@@ -243,7 +244,7 @@ static inline void inverse_spread(global word *x, ulong size, const struct row_t
     }
 }
 
-/* WIDTH blocks of step elements, from lanes to x. */
+/* Moves WIDTH blocks of step elements from lanes to x. */
 static inline void forward_last(global word *x, const word *lanes, ulong step,
                                 global const word *lane_twiddles, struct word_modulus modulus)
 {
@@ -262,8 +263,8 @@ static inline void forward_last(global word *x, const word *lanes, ulong step,
     }
 }
 
-/* The first pass of the inverse: WIDTH blocks of step elements in [0, 2 BOUND) for words of 32
- * bits, in [0, BOUND] for 64, from `from` to lanes. next: blocks that are read later. */
+/* The first pass of the inverse: moves WIDTH blocks of step elements from `from` to lanes. They are
+ * in [0, 2 BOUND) for words of 32 bits, in [0, BOUND] for 64. next: blocks that are read later. */
 static inline words inverse_last(word *lanes, global const word *from, global const word *next,
                                  ulong step, global const word *lane_twiddles,
                                  struct word_modulus modulus)
@@ -281,7 +282,7 @@ static inline words inverse_last(word *lanes, global const word *from, global co
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) seen |= a[t];
         if (WORD_BITS == 32)
             UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = halve_words(a[t], modulus);
-#ifdef CHECK_RANGES /* a row with larger elements is transformed again */
+#ifdef CHECK_RANGES /* a row with larger elements is transformed again by other code */
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = min(a[t], modulus.BOUND);
 #endif
         INVERSE_BUTTERFLIES(NTT_RADIX, a, w, modulus);
@@ -293,14 +294,14 @@ static inline words inverse_last(word *lanes, global const word *from, global co
 
 /* ---------------------------------------------------------------- rows */
 
-/* Whether the bits seen make a number of limit, a power of two, or more. */
+/* Whether any bit in `seen` is that of limit, a power of two, or higher. */
 static inline bool are_any_from(words seen, word limit)
 {
-    volatile words kept = seen; /* else compilers work on halves of vectors where bits are seen */
+    volatile words kept = seen; /* otherwise compilers use halves of vectors to collect bits */
     return any(kept >= limit);
 }
 
-/* Whether n words side by side are below limit, a power of two. */
+/* Whether n contiguous words are below limit, a power of two. */
 static inline bool are_below(global const word *x, ulong n, word limit)
 {
     words seen = (words)(0);
@@ -309,11 +310,11 @@ static inline bool are_below(global const word *x, ulong n, word limit)
     return all(seen < limit);
 }
 
-/* How a row of n is divided. */
+/* The division of a row of n elements. */
 struct division {
-    ulong first; /* radix of its first pass: 1 (there is none), 2, 4 or 8 */
-    ulong size;  /* of a tile */
-    ulong block; /* of a block of a tile: NTT_RADIX * radix of the middle pass */
+    ulong first; /* radix of its first pass: 1 (no pass), 2, 4 or 8 */
+    ulong size;  /* elements of a tile */
+    ulong block; /* elements of a tile's block: NTT_RADIX * radix of the middle pass */
 };
 
 static inline struct division divide_row(ulong n)
@@ -329,10 +330,10 @@ static inline struct division divide_row(ulong n)
 }
 
 /*
- * Transforms from to out by way of scratch; any of them may be the same. Results are in [0, q).
- * modulus is the transform's: by value, or it would not stay in registers. The limit of inputs is
- * at most 2 BOUND: where they are not below it, this returns false, and has written to scratch if
- * n > NTT_ROW_TILE, to nothing else.
+ * Transforms `from` to out through scratch; any of them may be the same. Results are in [0, q).
+ * modulus is the transform's: by value, to keep it in registers. The limit of inputs is at most 2
+ * BOUND. If inputs are not below it, returns false. Then only scratch has been written, and only if
+ * n > NTT_ROW_TILE.
  */
 static bool forward_row(const struct row_transform *transform, struct word_modulus modulus,
                         global word *out, global word *scratch, global const word *from)
@@ -340,7 +341,7 @@ static bool forward_row(const struct row_transform *transform, struct word_modul
     const ulong n = transform->n;
     global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
-    words seen = (words)(0); /* bits */
+    words seen = (words)(0); /* OR of all elements */
     if (ROW_TILES < 2)
         seen = forward_spread(from, transform->next, n, transform, 1);
     else if (MAY_DIVIDE(2) && d.first == 2)
@@ -374,7 +375,7 @@ static bool forward_row(const struct row_transform *transform, struct word_modul
     return true;
 }
 
-/* The inverse in the same way; for words of 64 bits the limit is at most BOUND. */
+/* The inverse, with the same arguments. For words of 64 bits the limit is at most BOUND. */
 static bool inverse_row(const struct row_transform *transform, struct word_modulus modulus,
                         global word *out, global word *scratch, global const word *from)
 {
@@ -384,8 +385,8 @@ static bool inverse_row(const struct row_transform *transform, struct word_modul
     struct division d = divide_row(n);
     global word *to = ROW_TILES > 1 ? scratch : out;
     for (ulong at = 0; at < n; at += d.size) {
-        /* Tiles that lie far apart had better be in the cache before its blocks are read, and written.
-         * With the latter, words of 64 bits would fill the innermost cache. */
+        /* Tiles that are far apart should be in the cache before their blocks are read and written.
+         * Prefetching for writes would fill the innermost cache with words of 64 bits. */
         if (ROW_TILES > 1 && !are_below(from + at, d.size, transform->limit))
             return false;
         if (WORD_BITS == 32 && ROW_TILES > 1)

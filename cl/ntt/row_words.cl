@@ -1,7 +1,7 @@
 /*
- * The arithmetic of rows.cl: a row's residues are words of WORD_BITS, and WIDTH of them make a
- * vector. Residues are lazy, with a bound that leaves a word room for twice as much: 2q for
- * q < 2^62 in words of 64 bits, q for q < 2^31 in words of 32.
+ * The arithmetic of rows.cl. A row's residues are words of WORD_BITS bits, and WIDTH words make a
+ * vector. Residues are lazy, with a BOUND whose double fits a word: 2q for q < 2^62 in words of 64
+ * bits, q for q < 2^31 in words of 32.
  */
 #include "../base/lanes.cl"
 
@@ -30,7 +30,7 @@ static inline struct word_modulus make_word_modulus(ulong q)
     return m;
 }
 
-/* A quotient by 2^64 as one by 2^WORD_BITS. */
+/* Converts a quotient by 2^64 to a quotient by 2^WORD_BITS. */
 static inline word word_quotient(ulong quotient)
 {
     return quotient;
@@ -76,7 +76,7 @@ static inline struct word_modulus make_word_modulus(ulong q)
     return m;
 }
 
-/* A quotient by 2^64 as one by 2^WORD_BITS. */
+/* Converts a quotient by 2^64 to a quotient by 2^WORD_BITS. */
 static inline word word_quotient(ulong quotient)
 {
     return (word)(quotient >> 32);
@@ -93,7 +93,7 @@ static inline void transpose_words(words *a)
         b[i + 1] = (words)(u.s1, v.s1, u.s3, v.s3, u.s5, v.s5, u.s7, v.s7, u.s9, v.s9, u.sb, v.sb,
                            u.sd, v.sd, u.sf, v.sf);
     }
-    UNROLL for (uint i = 0; i < WIDTH; i++) { /* pairs of lanes, of i and i + 2 */
+    UNROLL for (uint i = 0; i < WIDTH; i++) { /* swap pairs of lanes, of i and i + 2 */
         words u = b[i & ~2u], v = b[i | 2];
         a[i] = i & 2 ? (words)(u.s23, v.s23, u.s67, v.s67, u.sab, v.sab, u.sef, v.sef)
                      : (words)(u.s01, v.s01, u.s45, v.s45, u.s89, v.s89, u.scd, v.scd);
@@ -113,7 +113,7 @@ static inline void transpose_words(words *a)
 #error "WORD_BITS must be 32 or 64"
 #endif
 
-/* At multiples of 64 bytes. (Some compilers make two stores of a vstore8.) */
+/* For addresses that are multiples of 64 bytes. (Some compilers use two stores for vstore8.) */
 #define LOAD_WORDS(from) (*(global const words *)(from))
 #define STORE_WORDS(value, to) (*(global words *)(to) = (value))
 #define LOAD_LANES(from) (*(const words *)(from))

@@ -1,15 +1,15 @@
 /*
- * Negacyclic transforms for devices with wide vectors and few, strong compute units: a work-item
- * takes whole rows, one after another, and keeps a row in its caches from load to store.
+ * Negacyclic transforms for devices with wide vectors and few, strong compute units. A work-item
+ * transforms whole rows in sequence, and keeps each row in its caches from load to store.
  *
- * Residues are lazy, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014. A
- * modulus that leaves no room for that, of 2^62 or more, sends its rows through stages.cl.
+ * Residues are lazy, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014.
+ * Rows of moduli without room for this, of 2^62 or more, are transformed by stages.cl.
  *
- * n >= 256. WORD_BITS: 64, or 32 where the output and the moduli have 32 bits and the input has no
- * more. Otherwise the tensors' types are not fixed: compiling this takes long, and a test for every
- * eight elements costs little. For the same reason a program is one direction, INVERSE 0 or 1, and
- * has only what its launch needs of the passes, ROW_TILES, and of the row memory, INTERLEAVED,
- * BATCH_ROWS and PERMUTED: see row_passes.cl and row_memory.cl.
+ * n >= 256. WORD_BITS: 64, or 32 if the output and the moduli have 32 bits and the input has no
+ * more. Otherwise the tensors' types are not compiled in: compiling takes long, and a test for
+ * every eight elements is cheap. For the same reason a program has only one direction, INVERSE 0 or
+ * 1, and the parts that its launch needs. ROW_TILES selects passes; INTERLEAVED, BATCH_ROWS and
+ * PERMUTED select row memory: see row_passes.cl and row_memory.cl.
  */
 #if LOCAL_SIZE != 1
 #error "rows need LOCAL_SIZE=1"
@@ -31,7 +31,7 @@ static inline struct tensor_row tensor_row(const struct space *space, uint opera
     return result;
 }
 
-/* Whether the passes can work on a row of a tensor where it is. */
+/* Whether passes can process a row of a tensor in place. */
 static inline bool is_direct(struct tensor_row row)
 {
     return row.size == sizeof(word) && row.stride == 1 && (ulong)row.memory % sizeof(words) == 0;
@@ -44,7 +44,7 @@ static inline enum order order_of(global const uint *perm, ulong n)
     return perm[n] & PERMUTATION_REVERSES_BITS ? ORDER_BIT_REVERSED : ORDER_PERMUTED;
 }
 
-/* A row whose modulus the vectors have no room for; n_inv: NULL in the forward transform. */
+/* Transforms a row whose modulus is too large for vectors. n_inv: NULL in the forward transform. */
 NOINLINE static void transform_exactly(global ulong *x, struct tensor_row out, struct tensor_row in,
                                        ulong n, global const uint *perm, struct modulus modulus,
                                        global const struct twiddle *twiddles,
@@ -68,25 +68,25 @@ NOINLINE static void negate_row(struct tensor_row row, ulong n)
         store_element(row, u, (ulong)-load_element(row, u));
 }
 
-/* A power of two above q that inputs of passes are to be below. Forward and for words of 64 bits it
- * is twice as large, at most 2 BOUND. */
+/* A power of two above q, which inputs of passes must be below. In the forward transform with words
+ * of 64 bits it is twice as large, at most 2 BOUND. */
 static inline word limit_of(struct modulus modulus, const bool inverse)
 {
     return (word)1 << (64 - modulus.shift + (WORD_BITS == 64 && !inverse));
 }
 
 /*
- * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
+ * out = transform of in. The space is [l,r,k,n]; operands: out, in, with elements of out_size and
  * in_size bytes. Work-items take turns with batches of batch_rows rows, at most NTT_BATCH_ROWS, of
- * one l; INTERLEAVED says in which tensors the elements of one number of these rows lie side by
- * side. scratch: batch_rows * (n + NTT_ROW_PADDING) words for each work-item, where use_scratch is
- * not 0; else rows of out are direct, apart from the input, and in natural order.
- * q [k]; twiddles [k,n]; lane_twiddles made of them; n_inv [k], for the inverse only. perm [n] is
- * used where PERMUTED is 1; perm[n] tells its kind, see core/checks.cl.
+ * one l. INTERLEAVED: the tensors in which these rows are interleaved element by element. scratch,
+ * if use_scratch is not 0: batch_rows * (n + NTT_ROW_PADDING) words for each work-item. Otherwise
+ * rows of out must be direct, separate from the input, and in natural order. q [k]; twiddles [k,n];
+ * lane_twiddles are derived from them; n_inv [k], for the inverse only. perm [n] is used if
+ * PERMUTED is 1; perm[n] is its kind, see core/checks.cl.
  *
- * Rows that lie side by side, and are residues, are read where they are, and such rows are written
- * where they are. LARGE wants rows of out that are direct and in natural order, one in a batch,
- * with scratch; fetch_row: caches have room for the next row too.
+ * Contiguous rows of residues are read in place, and contiguous rows are written in place. LARGE
+ * requires rows of out that are direct and in natural order, one row in a batch, and scratch.
+ * fetch_row: caches have room for the next row too.
  */
 #if INVERSE
 #define NTT_ROWS intt_rows
@@ -108,7 +108,7 @@ KERNEL NTT_ROWS(SPACE(space), global char *out_memory, global char *in_memory, u
     enum order in_order = inverse ? order : ORDER_NATURAL;
     enum order out_order = inverse ? ORDER_NATURAL : order;
     global word *rows = scratch + get_group_id(0) * batch_rows * pitch;
-    words tile[NTT_ROW_TILE / WIDTH]; /* private: in the cache of whoever runs the work-item */
+    words tile[NTT_ROW_TILE / WIDTH]; /* private: in the cache of the unit running the work-item */
     for (ulong batch = get_group_id(0); batch < (ulong)space.shape[0] * batches;
          batch += get_num_groups(0)) {
         ulong begin = batch % batches * batch_rows;

@@ -1,11 +1,11 @@
 /*
  * Negacyclic transforms for FPGAs: one work-item, and loops of fixed bounds that become pipelines.
- * A row goes through memory of the kernel's own: a loop that loads it, log2(N) times a loop of N/2
- * butterflies, a loop that stores it. Arithmetic is exact for every q in [1, 2^63), without a
- * second way for large q: an unused circuit costs as much as a used one.
+ * A row is kept in the kernel's own memory. One loop loads it, log2(N) iterations run a loop of N/2
+ * butterflies, and one loop stores it. Arithmetic is exact for every q in [1, 2^63). There is no
+ * separate code for large q: an unused circuit costs as much as a used one.
  *
  *   LOG2_N         a row has N = 2^LOG2_N elements, at least 2
- *   UNROLL_FACTOR  butterflies, and elements loaded or stored, in one turn of a loop
+ *   UNROLL_FACTOR  butterflies, and elements loaded or stored, in one iteration of a loop
  */
 #if !defined(LOG2_N) || LOG2_N < 1 || LOCAL_SIZE != 1 || !defined(IN) || !defined(OUT)
 #error "LOG2_N, IN or OUT is not given, LOG2_N is 0, or LOCAL_SIZE is not 1"
@@ -18,13 +18,14 @@
 #define UNROLL_FACTOR 2
 #endif
 #define PRAGMA(text) _Pragma(#text)
-/* The turns of the next loop touch different elements: none has to wait for the one before. */
+/* The iterations of the next loop access different elements: none has to wait for the one
+ * before. */
 #define INDEPENDENT(unrolled) PRAGMA(ivdep) PRAGMA(unroll unrolled)
 
 /*
- * The rows [0, rows), one after another. The space is [l,r,k,N]; operands: out, in. q [k]; twiddles
- * [k,N]: psi, or ipsi for the inverse; perm [N], or NULL for none; n_inv [k]: NULL forward. x: memory
- * for a row.
+ * Transforms the rows [0, rows) in sequence. The space is [l,r,k,N]; operands: out, in. q [k];
+ * twiddles [k,N]: psi, or ipsi for the inverse; perm [N], or NULL if not used; n_inv [k]: NULL for
+ * the forward transform. x: memory for a row.
  */
 static inline void transform_single(local ulong *x, const struct space *space, uint rows,
                                     global OUT *out, global const IN *in,
@@ -79,8 +80,8 @@ KERNEL ntt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
     transform_single(x, &space, rows, out, in, q, twiddles, use_perm ? perm : 0, 0);
 }
 
-/* A row of out = inverse transform, times n_inv [k], of a row whose element perm[u] is in's element
- * u, if use_perm is not 0. */
+/* A row of out = inverse transform of a row, times n_inv [k]. If use_perm is not 0, in's element u
+ * is element perm[u] of this row. */
 KERNEL intt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
                    global const struct modulus *q, global const struct twiddle *twiddles,
                    global const uint *perm, uint use_perm, global const struct twiddle *n_inv)

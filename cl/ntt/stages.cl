@@ -1,7 +1,7 @@
-/* One row of residues transformed in place, stage by stage, by LOCAL_SIZE work-items together. For
- * every n and every q in [1, 2^63); residues are in [0, q) before and after.
- * The butterflies are those of P. Longa and M. Naehrig, "Speeding up the number theoretic
- * transform for faster ideal lattice-based cryptography", 2016, algorithms 1 and 2. */
+/* One row of residues, transformed in place, stage by stage, by LOCAL_SIZE work-items together.
+ * Works for every n and every q in [1, 2^63). Residues are in [0, q) before and after. The
+ * butterflies are those of P. Longa and M. Naehrig, "Speeding up the number theoretic transform for
+ * faster ideal lattice-based cryptography", 2016, algorithms 1 and 2. */
 
 #if LOCAL_SIZE > 1
 #define ROW_BARRIER() barrier(CLK_GLOBAL_MEM_FENCE)
@@ -9,10 +9,10 @@
 #define ROW_BARRIER()
 #endif
 
-/* Cooley-Tukey, natural order in, bit-reversed order out. twiddles: psi [n]. */
+/* Cooley-Tukey: natural order in, bit-reversed order out. twiddles: psi [n]. */
 static inline void ntt_row(global ulong *x, ulong n, ulong q, global const struct twiddle *twiddles)
 {
-    uint bits = 62 - (uint)clz(n); /* half_size is 2^bits; of n = 1, which has no stage, any */
+    uint bits = 62 - (uint)clz(n); /* half_size is 2^bits; for n = 1, without stages, any value */
     for (ulong m = 1, half_size = n / 2; m < n; m *= 2, half_size /= 2, bits--) {
         for (ulong butterfly = get_local_id(0); butterfly < n / 2; butterfly += LOCAL_SIZE) {
             ulong block = butterfly >> bits;
@@ -25,8 +25,8 @@ static inline void ntt_row(global ulong *x, ulong n, ulong q, global const struc
     }
 }
 
-/* Gentleman-Sande, bit-reversed order in, natural order out, without the division by n.
- * twiddles: ipsi [n]. */
+/* Gentleman-Sande: bit-reversed order in, natural order out, without the division by n. twiddles:
+ * ipsi [n]. */
 static inline void intt_row(global ulong *x, ulong n, ulong q,
                             global const struct twiddle *twiddles)
 {

@@ -1,8 +1,7 @@
-/* Rows of a batch [l,r,k,n] in the tensors that a transform reads and writes where they lie; row
- * (l, r, j) is number (l*r_size + r)*k + j, less than 2^32: many devices are slow to divide longer
- * numbers. */
+/* Rows of a batch [l,r,k,n] in the tensors of a transform, in place. Row (l, r, j) has the number
+ * (l*r_size + r)*k + j, below 2^32: many devices are slow to divide longer numbers. */
 
-/* Element u of a row is element position + u*stride of its storage. */
+/* Element u of a row is at position + u*stride in its storage. */
 struct row {
     long position, stride;
 };
@@ -19,7 +18,7 @@ static inline struct row row_of(const struct space *space, uint operand, uint nu
     return row;
 }
 
-/* x times a factor, in [0, q), or in (-q, 0] where that is marked TWIDDLE_NEGATIVE. Any x. */
+/* x times a factor, in [0, q), or in (-q, 0] if the factor is marked TWIDDLE_NEGATIVE. Any x. */
 static inline long multiply_scale(ulong x, struct twiddle w, ulong q)
 {
     bool is_negative = w.factor & TWIDDLE_NEGATIVE;
