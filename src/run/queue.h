@@ -1,4 +1,4 @@
-/* Operations by call: queue.c has the calls, tensor.c the tensors. */
+/* Operations by call. queue.c implements calls, tensor.c implements tensors. */
 #ifndef HEALCL_RUN_QUEUE_H
 #define HEALCL_RUN_QUEUE_H
 
@@ -11,82 +11,87 @@
 /* Shared by the handles of a queue's tensors, which may live longer than the queue. */
 struct handles {
     atomic_size_t owners;                     /* the queue, and each handle */
-    _Atomic(struct healcl_tensor *) released; /* by any thread, the last one first */
-    atomic_bool is_closed;                    /* there is no queue any more */
+    _Atomic(struct healcl_tensor *) released; /* released by any thread; the last one comes first */
+    atomic_bool is_closed;                    /* the queue was closed */
 };
 
 struct healcl_tensor {
     struct handles *handles;
-    struct healcl_queue *queue;            /* until it is closed */
-    struct healcl_tensor *next, *previous; /* of the queue's */
-    struct healcl_tensor *released;        /* before it */
-    struct tensor view;                    /* of a storage that is gone with the queue, */
-    enum dtype dtype;                      /* but not what there is to tell of it */
+    struct healcl_queue *queue;            /* NULL after the queue was closed */
+    struct healcl_tensor *next, *previous; /* list of the queue's tensors */
+    struct healcl_tensor *released;        /* next in handles->released */
+    struct tensor view;                    /* its storage ends with the queue, */
+    enum dtype dtype;                      /* but its description stays valid */
     int64_t storage_elements;
-    void *mapped; /* where, or NULL */
+    void *mapped; /* host address while mapped, or NULL */
 };
 
 struct healcl_queue {
     struct eager_plan eager;
-    struct healcl_device *device; /* a handle of the queue's own; NULL: the host reference */
+    struct healcl_device *device; /* the queue's own handle; NULL: the host reference */
     struct executor *executor;
     struct result_sink sink;
     struct upload *uploads; /* by storage */
     struct healcl_tensor *tensors;
     struct handles *handles;
     struct healcl_operations *operations; /* that the plan refers to, or NULL */
-    bool synchronous;                     /* each call is waited for */
-    bool has_enqueued, has_enqueued_more; /* since a wait, and since healcl_queue_poll */
+    bool synchronous;                     /* wait for each call */
+    bool has_enqueued, has_enqueued_more; /* since the last wait; since healcl_queue_poll */
     atomic_bool is_cancelled;
-    struct healcl_observer observer; /* its cancelled is the caller's, or NULL */
-    size_t constants;                /* of the plan, that the executor knows */
-    struct entry entry;              /* of the call in hand; large */
-    void *read;                 /* where a result is to be copied to; NULL: nobody waits for it */
-    struct healcl_error missed; /* of a wait that had nobody to tell; status HEALCL_OK: none */
+    struct healcl_observer observer; /* `cancelled` is the caller's, or NULL */
+    size_t constants;                /* number of plan constants that the executor knows */
+    struct entry entry;              /* the current call; kept here because it is large */
+    void *read;                      /* destination of a result; NULL: the result is not read */
+    /* The error of a wait that could not report it. Status HEALCL_OK: none. */
+    struct healcl_error missed;
 };
 
-/* Waits until the device has done all calls, unless few steps are left. Errors:
+/* Waits until the device has done all calls. Returns at once if only few steps are pending. Errors:
  * HEALCL_CANCELLED. */
 enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *error);
 
-/* The same, and takes what has become of them. Errors: as healcl_queue_wait. */
+/* Waits for all calls and collects their errors. Errors: as healcl_queue_wait. */
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
 
-/* Begins the queue's entry: what the steps so far take is there again before its arguments are set.
- */
+/* Begins the queue's entry, before its arguments are set. First frees released handles, and waits
+ * for all steps if the plan is full. */
 enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
                                      uint32_t count, struct healcl_error *error);
 
-/* An argument of the entry. Steps have a view of their own, for the handle may be gone before they
- * are. Errors: HEALCL_USAGE for a tensor that is mapped, or of another queue. */
+/* Adds an argument to the entry. Steps keep their own view of a tensor, because its handle may
+ * be released before they run. Errors: HEALCL_USAGE for a tensor that is mapped, or of another
+ * queue. */
 enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
                                     const struct healcl_tensor *tensor, struct healcl_error *error);
 
-/* Errors: HEALCL_USAGE for what is no dtype. */
+/* Errors: HEALCL_USAGE for a value that is not a dtype. */
 enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_error *error);
 
-/* Plans the queue's entry, executes it, and makes a handle of its result if that is wanted. data:
- * of an upload, else NULL. */
+/* Plans and executes the queue's entry. Makes a handle for its result if `result` is not NULL.
+ * data: the elements for an upload, else NULL. */
 enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
                                    struct healcl_tensor **result, struct healcl_error *error);
 
-/* Executes the plan's steps from first on, without waiting. */
+/* Executes the plan's steps from `first` on, without waiting. */
 enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
                                  struct healcl_error *error);
 
-/* A handle for a view, which is held already; NULL where memory is lacking. */
+/* Makes a handle for a view. The caller has already retained the view's storage. Returns NULL if
+ * memory runs out. */
 struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view);
 
-/* Frees the handles that were released. Errors: HEALCL_CANCELLED; the rest stays released. */
+/* Frees the handles that were released. Errors: HEALCL_CANCELLED; handles not yet freed remain in
+ * the list. */
 enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl_error *error);
 
-/* The queue is closed: handles that are left, and released later, have only their own memory. */
+/* Detaches the remaining handles from a closed queue. A later release frees only the handle's
+ * memory. */
 void queue_leave_handles(struct healcl_queue *queue);
 
-/* One handle less views a tensor. */
+/* Drops one handle's use of a tensor's storage. */
 void queue_drop(struct healcl_queue *queue, const struct tensor *view);
 
-/* A storage was written to by something else than a call. */
+/* Notes that something other than a call wrote to a storage. */
 void queue_note_written(struct healcl_queue *queue, struct storage *storage);
 
 #endif

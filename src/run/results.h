@@ -1,4 +1,4 @@
-/* An executor's results are compared, reported and written to files here. */
+/* Compares an executor's results, reports them and writes them to files. */
 #ifndef HEALCL_RUN_RESULTS_H
 #define HEALCL_RUN_RESULTS_H
 
@@ -6,7 +6,7 @@
 
 struct results;
 
-/* plan and options outlive it. Makes options->dump_dir. */
+/* plan and options must outlive it. Creates options->dump_dir. */
 enum healcl_status results_create(const struct plan *plan, const struct healcl_run_options *options,
                                   struct results **results, struct healcl_error *error);
 void results_free(struct results *results);
@@ -14,13 +14,13 @@ void results_free(struct results *results);
 /* The sink for the executor. */
 struct result_sink results_sink(struct results *results);
 
-/* The results that follow are of this segment, which begins. */
+/* Begins a segment; the following results belong to it. */
 void results_start_segment(struct results *results, const struct segment *segment);
 
-/* All results of one repetition are in; those that follow are of the next. */
+/* Ends a repetition; the following results belong to the next one. */
 enum healcl_status results_end_repetition(struct results *results, struct healcl_error *error);
 
-/* Fills in what a report says of results. One that differed in any repetition counts as
+/* Fills in the report's facts about results. A result that differed in any repetition counts as
  * different. */
 void results_report(const struct results *results, struct healcl_report *report);
 
