@@ -14,24 +14,24 @@
 enum {
     PENDING_MOST = 16,          /* of a segment */
     BYTES_MOST = 16 << 20,      /* of an audit */
-    FIXED_NANOSECONDS = 30000,  /* that an audit takes besides */
-    COMMAND_NANOSECONDS = 8000, /* that a read takes of the device and its driver, with PoCL */
-    VISIT_NANOSECONDS = 20,     /* that the reference takes for each of step_visits, at first */
-    SAVED_RUNS = 4,             /* that a balance may be saved up for */
-    AUDITS_A_RUN = 2,           /* that a run should have at least */
+    FIXED_NANOSECONDS = 30000,  /* overhead of an audit, besides its work */
+    COMMAND_NANOSECONDS = 8000, /* time of a read in the device and its driver, with PoCL */
+    VISIT_NANOSECONDS = 20,     /* initial estimate: reference time for each of step_visits */
+    SAVED_RUNS = 4,             /* largest balance that may be saved */
+    AUDITS_A_RUN = 2,           /* shortest run that audits assume */
     NO_KERNEL = UINT16_MAX,
 };
 
-/* A step of the plan, as audits know it. */
+/* A step of the plan, with the state of its audits. */
 struct audited_step {
     uint32_t kernel; /* or NO_KERNEL: it is not audited */
     bool is_audited, is_drawn;
-    double index_cost; /* nanoseconds, for each index of its batch axis */
-    int64_t most;      /* indices of it whose audit keeps to BYTES_MOST */
-    uint64_t run;      /* the last one that had it */
+    double index_cost; /* nanoseconds per index of its batch axis */
+    int64_t most;      /* most indices of it whose audit stays within BYTES_MOST */
+    uint64_t run;      /* number of the last run that had it */
 };
 
-/* An audit in hand. */
+/* A pending audit. */
 struct pending {
     const struct step *step;
     struct slices cut; /* its batch axis */
@@ -47,16 +47,16 @@ struct audit {
     double share;
     uint64_t random;
     struct audited_step *steps; /* of the plan */
-    size_t *order, order_count; /* those that are audited, the next one first */
-    double balance; /* nanoseconds that may be spent when a run begins; negative: more was spent */
-    double dearest; /* nanoseconds: the least that some step costs */
-    double last_run, target; /* nanoseconds; what an audit may cost, if its least is not more */
+    size_t *order, order_count; /* the audited steps, in the order of their turns */
+    double balance;          /* nanoseconds available when a run begins; negative: more was spent */
+    double dearest;          /* nanoseconds: the highest of the steps' least costs */
+    double last_run, target; /* nanoseconds; most an audit costs, unless its least cost is higher */
     uint64_t run, run_start; /* number of the run; nanoseconds */
-    size_t step;             /* of the plan, that audit_takes was asked for */
+    size_t step;             /* steps of the plan for which audit_takes was called */
     struct pending pending[PENDING_MOST];
     size_t pending_count;
     bool has_before;
-    /* The reference, on a plan of one slice. */
+    /* The reference executor, for a plan of one slice. */
     struct plan of_slice;
     struct reference *reference;
     struct healcl_audit_facts facts;
@@ -111,8 +111,8 @@ static enum healcl_status number_kernel(struct audit *audit, const struct step *
     return HEALCL_OK;
 }
 
-/* The outermost axis of a step's output that can be cut: the batch, where there is one. Its size is
- * 1 where there is no such axis. */
+/* The outermost axis of a step's output that can be cut: the batch axis, if there is one. Its size
+ * is 1 if no axis can be cut. */
 static struct slices batch_of(const struct step *step)
 {
     struct slices cut = {.size = 1};
@@ -130,7 +130,7 @@ static struct slices batch_of(const struct step *step)
     return cut;
 }
 
-/* Bytes that are read for a slice, the output behind the launch among them. */
+/* Bytes read for a slice, including the output after the launch. */
 static uint64_t bytes_of(const struct step *slice)
 {
     uint64_t bytes = 0;
@@ -142,7 +142,7 @@ static uint64_t bytes_of(const struct step *slice)
     return bytes;
 }
 
-/* Whether the device runs a step by a kernel, and the reference can do the same. */
+/* Whether the device runs a step with a kernel that the reference can repeat. */
 static bool is_auditable(struct audit *audit, size_t number, const struct healcl_device *device)
 {
     const struct step *step = &audit->plan->steps[number];
@@ -179,7 +179,7 @@ static enum healcl_status find_steps(struct audit *audit, const struct healcl_de
     return HEALCL_OK;
 }
 
-/* Orders steps at random. One step of each kernel goes before all others. */
+/* Puts steps in random order. One step of each kernel comes before all others. */
 static void order_steps(struct audit *audit)
 {
     size_t front = 0, *order = audit->order;
@@ -259,7 +259,7 @@ void audit_begin_run(struct audit *audit)
     audit->target = audit->share * audit->last_run / AUDITS_A_RUN;
 }
 
-/* Forfeits a balance that is too large, as the first run leaves, which builds kernels. */
+/* Limits the balance. The first run, which builds kernels, would leave one that is too large. */
 void audit_end_run(struct audit *audit)
 {
     const double length = (double)(monotonic_nanoseconds() - audit->run_start);
@@ -273,8 +273,8 @@ void audit_end_run(struct audit *audit)
     audit->facts.run_nanoseconds += (uint64_t)length;
 }
 
-/* Draws the steps whose turn is nearest. Steps before them that came in this run or the last one
- * are saved up for. */
+/* Chooses the steps whose turns come next. The balance is saved for steps ahead of them that were
+ * in this run or the last one. */
 void audit_begin_segment(struct audit *audit, const struct segment *segment)
 {
     const size_t first = segment->first_step, end = first + segment->step_count;
@@ -288,7 +288,7 @@ void audit_begin_segment(struct audit *audit, const struct segment *segment)
         struct audited_step *about = &audit->steps[step];
         about->is_drawn = false;
         if (about->run == 0 || about->run + 1 < audit->run)
-            continue; /* nobody knows when it comes */
+            continue; /* its next run is unknown */
         const double cost = least_cost(about);
         reserved += cost > audit->target ? cost : audit->target;
         about->is_drawn = reserved <= balance && step >= first && step < end;
@@ -303,7 +303,7 @@ bool audit_takes(struct audit *audit, const struct step *step)
 
 /* ---------------------------------------------------------------- reading */
 
-/* All of the step, or as much of the batch as may cost audit->target. */
+/* Takes the whole step, or as much of its batch as audit->target nanoseconds allow. */
 static void cut_step(struct audit *audit, struct pending *pending)
 {
     const struct audited_step *about = &audit->steps[audit->step];
@@ -320,13 +320,13 @@ static void cut_step(struct audit *audit, struct pending *pending)
                start + size <= full ? start : full - size, size, 0, true);
 }
 
-/* Bytes of an operand's memory: a multiple of 8. */
+/* Bytes of an operand's memory, rounded up to a multiple of 8. */
 static size_t room_of(const struct storage *storage)
 {
     return storage->scalars ? 0 : (size_t)(storage_bytes(storage) + 7) / 8 * 8;
 }
 
-/* Reads what a slice's operand spans to memory; the host may have it. */
+/* Reads the span of a slice's operand into memory. The host may already have it. */
 static enum healcl_status read_operand(struct pending *pending, struct launcher *launcher, int i,
                                        char *memory, struct healcl_error *error)
 {
@@ -344,7 +344,7 @@ static enum healcl_status read_operand(struct pending *pending, struct launcher 
     return device_read_later(launcher->device, buffer, first, storage_bytes(part), memory, error);
 }
 
-/* Reads the operands to memory for their storages, and for out's twice more. */
+/* Reads the operands into the memory of their storages. For the output, it does so twice more. */
 static enum healcl_status read_before(struct audit *audit, struct pending *pending,
                                       struct launcher *launcher, struct healcl_error *error)
 {
@@ -359,7 +359,7 @@ static enum healcl_status read_before(struct audit *audit, struct pending *pendi
     pending->actual = next;
     pending->expected = next + out;
     next += 2 * out;
-    audit->has_before = true; /* also where not all of it can be enqueued */
+    audit->has_before = true; /* even if not all of it can be enqueued */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(slice, i);
         if (!tensor || tensor->storage->scalars)
@@ -391,7 +391,7 @@ enum healcl_status audit_after_step(struct audit *audit, struct launcher *launch
 {
     const uint64_t start = monotonic_nanoseconds();
     struct pending *pending = &audit->pending[audit->pending_count];
-    if (!launched) { /* the host has done it, and has waited for the device */
+    if (!launched) { /* the host ran it, and waited for the device */
         audit->has_before = false;
         return HEALCL_OK;
     }
@@ -412,7 +412,7 @@ void audit_drop(struct audit *audit, struct healcl_device *device)
 
 /* ---------------------------------------------------------------- judging */
 
-/* Elements of the output that differ; *first: the first one, in C order. */
+/* Returns the number of output elements that differ. *first: the first of them, in C order. */
 static uint64_t compare(const struct pending *pending, int64_t *first, int64_t *actual,
                         int64_t *expected)
 {
@@ -436,7 +436,7 @@ static uint64_t compare(const struct pending *pending, int64_t *first, int64_t *
     return different;
 }
 
-/* Moves a step that has had its turn behind all others. */
+/* Moves an audited step behind all others. */
 static void move_to_end(struct audit *audit, size_t step)
 {
     size_t at = 0;
@@ -495,7 +495,7 @@ static enum healcl_status run_reference(struct audit *audit, const struct pendin
     return reference_step(audit->reference, slice, error);
 }
 
-/* Half of what is known of a step's time is the last audit's. */
+/* The last audit's time has a weight of one half in the estimate. */
 static void note_time(struct audit *audit, const struct pending *pending, double spent)
 {
     struct audited_step *about = &audit->steps[pending->step - audit->plan->steps];
@@ -512,7 +512,7 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
     struct healcl_error refusal = {.status = HEALCL_OK};
     struct healcl_audit_difference *difference = &audit->difference;
     enum healcl_status status = run_reference(audit, pending, &refusal);
-    if (status == HEALCL_REFUSED) { /* which the device did not */
+    if (status == HEALCL_REFUSED) { /* that the device did not run */
         *difference = (struct healcl_audit_difference){.entry = 0};
         note_difference(audit, pending, 0, elements, elements);
         (void)ERROR(error, HEALCL_DIFFERENT, "audit: the host reference refuses what %s took: %s",

@@ -1,4 +1,4 @@
-/* Requests together: sessions on a widened transcript, and on the one for single requests. */
+/* Batches of requests: sessions on a widened transcript, and one for single requests. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +9,12 @@
 
 struct healcl_batcher {
     struct healcl_transcript *transcript; /* retained */
-    struct healcl_device *device;         /* a handle of its own; NULL: the host reference */
+    struct healcl_device *device;         /* its own handle; NULL: the host reference */
     size_t input_count;
-    size_t *inputs;  /* that come with requests */
-    char **gathered; /* by those: the data of a batch, one behind the other */
+    size_t *inputs;  /* numbers of the inputs that requests bring */
+    char **gathered; /* by those inputs: the contiguous data of a batch */
     struct healcl_transcript *wide;
-    struct healcl_session *together, *alone; /* alone: NULL until one is run so */
+    struct healcl_session *together, *alone; /* for single requests: NULL until the first one */
     struct healcl_batcher_facts facts;
 };
 
@@ -28,7 +28,8 @@ static void close_together(struct healcl_batcher *batcher)
     batcher->wide = NULL;
 }
 
-/* Opens the session for batches of so many, or refuses them with the cause HEALCL_CAUSE_LIMIT. */
+/* Opens the session for batches of `batch` requests. A batch that is too large is refused with
+ * HEALCL_CAUSE_LIMIT. */
 static enum healcl_status open_together(struct healcl_batcher *batcher,
                                         const struct healcl_batcher_options *options, size_t batch,
                                         struct healcl_error *error)
@@ -38,7 +39,7 @@ static enum healcl_status open_together(struct healcl_batcher *batcher,
                                 (int64_t)batch, &batcher->wide, error));
     const struct healcl_device *device = batcher->device;
     const uint64_t bytes = batcher->wide->plan->bytes_peak;
-    /* A host's memory is its own limit, which the transcript's limits say. */
+    /* Without separate device memory, only the transcript's limits apply. */
     const uint64_t most = options->memory_bytes > 0 ? options->memory_bytes
                           : device && !device->info.unified_memory
                               ? device->info.global_memory_bytes
@@ -52,7 +53,7 @@ static enum healcl_status open_together(struct healcl_batcher *batcher,
     return healcl_session_open(batcher->wide, batcher->device, NULL, &batcher->together, error);
 }
 
-/* The largest batch that fits: what a batch takes grows with its size. */
+/* Finds the largest batch that fits: the memory of a batch grows with its size. */
 static enum healcl_status open_largest(struct healcl_batcher *batcher,
                                        const struct healcl_batcher_options *options,
                                        struct healcl_error *error)
@@ -139,7 +140,7 @@ void healcl_batcher_close(struct healcl_batcher *batcher)
 
 /* ---------------------------------------------------------------- running */
 
-/* Notes the facts of a session after a run. */
+/* Adds a session's facts after a run. */
 static void note_run(struct healcl_batcher *batcher, const struct healcl_session *session,
                      size_t count)
 {
@@ -156,7 +157,7 @@ static void note_run(struct healcl_batcher *batcher, const struct healcl_session
                           healcl_session_facts(batcher->alone).device_bytes;
 }
 
-/* Copies results, of request number `slice` of the session's. */
+/* Copies the results of request number `slice` of the session's batch. */
 static enum healcl_status hand_out(struct healcl_batcher *batcher, struct healcl_session *session,
                                    const struct healcl_request *request, size_t slice,
                                    struct healcl_error *error)
@@ -170,13 +171,14 @@ static enum healcl_status hand_out(struct healcl_batcher *batcher, struct healcl
         if (!request->results[i] || bytes == 0)
             continue;
         TRY(healcl_session_map(session, i, &data, error));
-        const bool is_wide = of_session[i].rank > one->results[i].rank; /* it depends on requests */
+        const bool is_wide =
+            of_session[i].rank > one->results[i].rank; /* the result depends on requests */
         memcpy(request->results[i], (const char *)data + (is_wide ? slice * bytes : 0), bytes);
     }
     return HEALCL_OK;
 }
 
-/* Runs one request. That its data make it refuse is its own error alone. */
+/* Runs one request. If its own data make it refuse, only the request gets the error. */
 static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healcl_request *request,
                                     struct healcl_error *error)
 {
@@ -200,7 +202,7 @@ static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healc
     return request->status;
 }
 
-/* Places that no request has get the last one's data: what they make is left. */
+/* Unused places of the batch repeat the last request's data. Their results are ignored. */
 static void gather(struct healcl_batcher *batcher, const struct healcl_request *requests,
                    size_t count)
 {
@@ -213,7 +215,7 @@ static void gather(struct healcl_batcher *batcher, const struct healcl_request *
     }
 }
 
-/* Runs up to a batch of requests as one; *is_refused: the data of one make that refuse. */
+/* Runs at most one batch of requests together. *is_refused: the data of one made it refuse. */
 static enum healcl_status run_together(struct healcl_batcher *batcher,
                                        struct healcl_request *requests, size_t count,
                                        bool *is_refused, struct healcl_error *error)

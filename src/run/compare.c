@@ -12,7 +12,7 @@ bool comparison_is_equal(const struct comparison *comparison)
     return comparison->same_shape && comparison->different == 0;
 }
 
-/* Counts an element that differs and keeps it if it is among the first. */
+/* Counts an element that differs. Stores it if it is among the first. */
 static void note(struct comparison *comparison, int64_t position, int64_t actual, int64_t expected)
 {
     comparison->different++;
@@ -31,7 +31,7 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
     return shape->shape[0] == expected->copies && layout_same_shape(&one, &expected->layout);
 }
 
-/* Elements from first on, which lie at data, and what each part of them finds. */
+/* Elements from `first` on, stored at data, and the differences found in each part. */
 struct piece {
     enum dtype dtype;
     int64_t first;
@@ -52,12 +52,12 @@ static enum healcl_status compare_part(void *context, uint32_t part, int64_t at,
     int64_t first = piece->first + at;
     *comparison = (struct comparison){.same_shape = true};
     const bool is_same = expected->dtype == dtype;
-    const enum dtype as = is_same ? dtype : DTYPE_INT64; /* which all values fit */
+    const enum dtype as = is_same ? dtype : DTYPE_INT64; /* a type that holds all values */
     const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(as));
     const int64_t copy = layout_elements(&expected->layout);
     for (int64_t count, end = first + elements; first < end;
          first += count, actual += (size_t)count * dtype_size(dtype)) {
-        count = copy - first % copy; /* left of this copy */
+        count = copy - first % copy; /* elements left of this copy */
         count = end - first < count ? end - first : count;
         count = block_elements < count ? block_elements : count;
         TRY(payload_read_part(expected, as, first % copy, count, block, error));
@@ -90,7 +90,8 @@ enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elemen
     return HEALCL_OK;
 }
 
-/* Compares with values in Fortran order: they do not come piece by piece, so all are read. */
+/* Compares with values in Fortran order. They cannot be compared piece by piece, so all are
+ * read. */
 static enum healcl_status compare_whole(enum dtype dtype, int64_t elements, const void *data,
                                         const struct payload *expected,
                                         struct comparison *comparison, struct healcl_error *error)

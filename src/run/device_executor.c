@@ -1,9 +1,9 @@
 /*
  * The executor that runs a plan on an OpenCL device.
  *
- * A segment is enqueued as one batch: nothing in it waits for the device. At its end, or earlier
- * when many results are pending, the executor drains the queue: it reads the status buffer, where
- * kernels have noted errors that only data reveal, and hands out the results.
+ * A segment is enqueued as one batch: nothing in it waits for the device. The executor drains the
+ * queue at the segment's end, or earlier if many results are pending. It then reads the status
+ * buffer, in which kernels have recorded data errors, and hands out the results.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ bool device_executor_has_refused(const struct executor *executor)
     return self->has_refused || self->launcher.device->programs->manifest_is_wrong;
 }
 
-/* Bytes of results beyond which they are handed out. */
+/* Pending results are handed out once they exceed this number of bytes. */
 static uint64_t pending_most(const struct device_executor *self)
 {
     return pending_results_most(self->spill ? self->spill->limit
@@ -55,14 +55,14 @@ static enum healcl_status clear_status(struct device_executor *self, struct heal
     return HEALCL_OK;
 }
 
-/* Turns what a check has found into a refusal. */
+/* Turns what a check found into a refusal. */
 static enum healcl_status refuse_check(struct device_executor *self, const struct status *found,
                                        struct healcl_error *error)
 {
     const struct check *check = &self->launcher.checks[found->key - 1];
     const char *name = step_input_name(check->step, check->input);
     char index[SHAPE_TEXT_SIZE], value[24] = "a value";
-    if (found->index == UINT32_MAX) { /* report has cut it off, and nobody knows the value */
+    if (found->index == UINT32_MAX) { /* the report was cut, so the value is unknown */
         strcpy(index, "an index beyond 2^32-2");
     } else {
         spill_index_text(self->spill, check->input, &check->elements, found->index, index);
@@ -93,7 +93,7 @@ static enum healcl_status refuse_check(struct device_executor *self, const struc
     return HEALCL_REFUSED;
 }
 
-/* Notes what kernels have noted. */
+/* Reports what kernels have recorded. */
 static enum healcl_status take_status(struct device_executor *self, const struct status *found,
                                       struct healcl_error *error)
 {
@@ -123,13 +123,13 @@ static enum healcl_status call_sink(struct device_executor *self, const struct s
                      data, &self->result->sink_nanoseconds, error);
 }
 
-/* A result on its way to the sink. */
+/* A result that is being handed to the sink. */
 struct delivery {
     struct device_executor *self;
     const struct step *step;
     uint64_t bytes;
-    bool in_pieces; /* the sink takes them */
-    char *memory;   /* where they are put together, or NULL */
+    bool in_pieces; /* the sink takes pieces */
+    char *memory;   /* where pieces are joined, or NULL */
 };
 
 static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t bytes,
@@ -182,18 +182,18 @@ static void forget_downloads(struct device_executor *self)
     self->download_bytes = 0;
 }
 
-/* Results that wait in one slab, and are mapped or read together. */
+/* Pending results of one slab, which are mapped or read together. */
 struct group {
     struct device_executor *self;
     struct buffer slab;
     uint64_t first, end; /* bytes of it */
-    bool has_status;     /* the status lies in it too, and is to be looked at first */
+    bool has_status;     /* the status buffer is also in it, and must be checked first */
     uint64_t status_place;
-    size_t from, count;      /* of the downloads */
-    const struct step *step; /* in hand */
+    size_t from, count;      /* range of the downloads */
+    const struct step *step; /* the current one */
 };
 
-/* Extends a group by bytes of a buffer, if that lies in the same slab. */
+/* Extends a group by bytes of a buffer, if the buffer is in the same slab. */
 static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
                         uint64_t *offset)
 {
@@ -210,7 +210,7 @@ static bool group_takes(struct group *group, const struct buffer *buffer, uint64
     return true;
 }
 
-/* Those from one on that are taken together, perhaps none. */
+/* Collects the downloads from `first` on that can be read together, perhaps none. */
 static void find_group(struct group *group)
 {
     struct device_executor *self = group->self;
@@ -218,7 +218,7 @@ static void find_group(struct group *group)
     for (size_t i = group->from; i < self->download_count; i++, group->count++) {
         struct download *download = &self->downloads[i];
         if (!download->buffer.memory || packed_bytes(download->step->in[0]) == 0)
-            continue; /* no data are wanted */
+            continue; /* its data are not needed */
         if (!group_takes(group, &download->buffer,
                          download->offset + packed_bytes(download->step->in[0]), &offset))
             return;
@@ -257,13 +257,13 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
     return HEALCL_OK;
 }
 
-/* Waits for everything enqueued so far, and hands out the results of a group, whose status, where
- * it has one, is looked at before. */
+/* Waits for all enqueued commands, and hands out a group's results. If the group contains the
+ * status buffer, that is checked first. */
 static enum healcl_status take_group(struct group *group, struct healcl_error *error)
 {
     struct device_executor *self = group->self;
     enum healcl_status status =
-        group->first == group->end /* there are no data to wait for */
+        group->first == group->end /* there are no data to read */
             ? deliver_group(group, 0, 0, NULL, error)
             : device_download(self->launcher.device, &group->slab, group->first,
                               group->end - group->first,
@@ -286,8 +286,7 @@ static enum healcl_status take_alone(struct device_executor *self, const struct 
     return status;
 }
 
-/* Begins with the status, unless nothing that could have changed it, and that nobody has waited
- * for, is enqueued. */
+/* Begins with the status buffer, unless no pending command could have changed it. */
 static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
 {
     struct group group = {.self = self};
@@ -308,7 +307,7 @@ static enum healcl_status take_all(struct device_executor *self, struct healcl_e
     return HEALCL_OK;
 }
 
-/* Waits for everything enqueued so far, then hands out the results that were pending. */
+/* Waits for all enqueued commands, then hands out the pending results. */
 static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
 {
     trace_for_operation(self->base.trace, NULL, 0);
@@ -319,7 +318,7 @@ static enum healcl_status drain(struct device_executor *self, struct healcl_erro
 
 /* ---------------------------------------------------------------- segments */
 
-/* Whether results that wait are handed out before a step. */
+/* Whether pending results are handed out before a step. */
 static bool drains_before(struct device_executor *self, size_t number)
 {
     const struct step *step = &self->launcher.plan->steps[number];
@@ -340,8 +339,8 @@ static void add_times(void *context, const struct launch_times *times)
     self->result->not_begun_nanoseconds += times->not_begun;
 }
 
-/* An error that the host has met may come after one of an earlier entry that nobody has heard of
- * yet: the device has noted it, or has failed. The first error wins. */
+/* Selects the first error. Before an error of the host, the device may have recorded an error of an
+ * earlier entry, or may have failed. */
 static enum healcl_status first_error(struct device_executor *self, struct healcl_error *own,
                                       bool is_reported, struct healcl_error *error)
 {
@@ -355,7 +354,8 @@ static enum healcl_status first_error(struct device_executor *self, struct healc
     return earlier == HEALCL_OK ? status : earlier;
 }
 
-/* Notes that kernels follow, or transfers. Time that counts elsewhere is none of kernels. */
+/* Notes that kernels or transfers follow. Time counted elsewhere is not counted as kernels'
+ * time. */
 static void note_phase(struct device_executor *self, bool computes)
 {
     const uint64_t elsewhere = self->result->sink_nanoseconds + self->result->decode_nanoseconds +
@@ -367,7 +367,7 @@ static void note_phase(struct device_executor *self, bool computes)
     self->compute_start = now;
 }
 
-/* Waits for the phase before, where times are split, and notes the next one. */
+/* If times are split, waits for the previous phase, and notes the next one. */
 static enum healcl_status change_phase(struct device_executor *self, bool computes,
                                        struct healcl_error *error)
 {
@@ -406,7 +406,7 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         enum healcl_status status = self->spill ? spill_run_step(self, first + i, &own)
                                                 : device_executor_run_step(self, step, &own);
         trace_end(self->base.trace, span);
-        const bool is_reported = self->has_refused; /* by a check of a slice, or the host */
+        const bool is_reported = self->has_refused; /* set by a check of a slice, or by the host */
         self->has_refused |= had_refused;
         if (status != HEALCL_OK) {
             if (!is_reported)
@@ -432,8 +432,8 @@ static bool is_kept(void *context, const struct storage *storage)
     return self->base.uploads && self->base.uploads[storage->id].is_kept;
 }
 
-/* Before the first segment, when it is known what a session keeps. Where memory is limited, it is
- * said step by step who has which. */
+/* Runs before the first segment, once it is known what a session keeps. With limited memory, each
+ * step sets what is kept where. */
 static enum healcl_status find_places(struct device_executor *self, struct healcl_error *error)
 {
     if (self->spill || self->launcher.places.of)
@@ -454,7 +454,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
     enum healcl_status status = find_places(self, error);
-    if (self->base.uploads && !self->spill) /* a session's */
+    if (self->base.uploads && !self->spill) /* the session's upload */
         recordings_begin(&self->launcher);
     if (self->base.audit)
         audit_begin_segment(self->base.audit, segment);
@@ -465,21 +465,21 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     note_phase(self, false);
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
     if (self->launcher.device
-            ->profiling) { /* after an error too: else the next run would be given these times */
+            ->profiling) { /* even after an error: else the next run would get these times */
         enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,
                                                      status == HEALCL_OK ? error : NULL);
         if (status == HEALCL_OK)
             status = taken;
     }
     forget_downloads(self);
-    self->result = &self->of_calls; /* the other one is the caller's */
+    self->result = &self->of_calls; /* the caller owns the other one */
     device_turn_end(self->launcher.device);
     return status;
 }
 
 /* ---------------------------------------------------------------- operations by call */
 
-/* Forgets after an error what was derived: the checks of it may not have run. */
+/* After an error, forgets derived data: their checks may not have run. */
 static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
 {
     for (size_t i = 0; status != HEALCL_OK && i < self->launcher.plan->storage_count; i++)
@@ -493,7 +493,7 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
     struct device_executor *self = (struct device_executor *)executor;
     self->sink = sink;
     enum healcl_status status = enqueue_steps(self, first, count, error);
-    if (status == HEALCL_REFUSED) /* what kernels have noted is reported once */
+    if (status == HEALCL_REFUSED) /* each record of a kernel is reported once */
         (void)!clear_status(self, NULL);
     return forget_unchecked(self, status);
 }
@@ -523,7 +523,7 @@ static enum healcl_status add_constants(struct executor *executor, size_t first,
 
 /* ---------------------------------------------------------------- callers' memory */
 
-/* The byte of its storage's buffer at which a contiguous tensor begins. */
+/* Offset in bytes of a contiguous tensor in its storage's buffer. */
 static uint64_t begin_of(const struct tensor *tensor)
 {
     return (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
@@ -615,7 +615,7 @@ static void destroy(struct executor *executor)
     reference_free(self->reference);
     if (self->spill)
         spill_free(self);
-    /* Commands that are still enqueued use only what OpenCL itself keeps alive. */
+    /* Pending commands use only objects that OpenCL itself retains. */
     launcher_release(&self->launcher);
     free(self->downloads);
     free(self);

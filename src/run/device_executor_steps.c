@@ -1,5 +1,5 @@
-/* One step: its upload, its kernel or what takes the place of one, its result. Results wait on the
- * device until the queue is drained, and are handed out then. */
+/* Runs one step: its upload, its kernel or a substitute, its result. Results stay on the device
+ * until the queue is drained, and are handed out then. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct decoding {
     struct device_executor *self;
     const struct payload *payload;
     enum dtype dtype;
-    char *copy; /* of all bytes, or NULL */
+    char *copy; /* for all bytes, or NULL */
 };
 
 static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
@@ -27,7 +27,7 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
     const uint64_t start = monotonic_nanoseconds(), size = dtype_size(decoding->dtype);
     size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
     enum healcl_status status =
-        decoding->payload->fortran_order /* comes whole */
+        decoding->payload->fortran_order /* it is decoded as a whole */
             ? payload_read(decoding->payload, decoding->dtype, memory, error)
             : payload_read_part(decoding->payload, decoding->dtype, (int64_t)(offset / size),
                                 (int64_t)(bytes / size), memory, error);
@@ -38,8 +38,8 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
     return status;
 }
 
-/* Neighbours in a file in Fortran order lie anywhere in the tensor: more than a piece is decoded
- * as a whole. */
+/* Neighbours in a file in Fortran order can be far apart in the tensor. More than one piece is
+ * decoded as a whole. */
 static enum healcl_status upload_whole(struct decoding *decoding, const struct buffer_place *place,
                                        uint64_t bytes, struct buffer *buffer,
                                        struct healcl_error *error)
@@ -54,7 +54,7 @@ static enum healcl_status upload_whole(struct decoding *decoding, const struct b
     return status;
 }
 
-/* copy: where a copy of the elements goes, or NULL. */
+/* copy: destination of a copy of the elements, or NULL. */
 static enum healcl_status upload(struct device_executor *self, const struct storage *storage,
                                  const struct payload *payload, char *copy,
                                  struct healcl_error *error)
@@ -75,7 +75,7 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
 
 /* ---------------------------------------------------------------- steps on the host */
 
-/* The bytes of a storage between the first and the last element of a tensor. */
+/* The bytes of a storage from the first to the last element of a tensor. */
 struct extent {
     uint64_t first, bytes;
 };
@@ -87,7 +87,8 @@ static struct extent extent_of(const struct tensor *tensor)
                            (uint64_t)layout_span(&tensor->layout) * size};
 }
 
-/* Where memory is limited: what the host has of a storage that is not on the device. Else NULL. */
+/* With limited memory, returns the host's copy of a storage that is not on the device. Else
+ * NULL. */
 static char *held_by_host(const struct device_executor *self, const struct storage *storage)
 {
     const struct spill *spill = self->spill;
@@ -100,7 +101,7 @@ static enum healcl_status read_tensor(struct device_executor *self, const struct
     const struct extent extent = extent_of(tensor);
     const struct buffer *buffer;
     void *memory;
-    if (tensor->storage->scalars || extent.bytes == 0) /* the plan has them */
+    if (tensor->storage->scalars || extent.bytes == 0) /* the plan has its elements */
         return HEALCL_OK;
     TRY(reference_memory(self->reference, tensor->storage, &memory, error));
     if (held_by_host(self, tensor->storage)) {
@@ -113,9 +114,9 @@ static enum healcl_status read_tensor(struct device_executor *self, const struct
                        (char *)memory + extent.first, error);
 }
 
-enum { PIECE_BYTES = 4 << 20 /* each is copied, and lives until it is written */ };
+enum { PIECE_BYTES = 4 << 20 /* each is copied, and kept until it is written */ };
 
-/* A storage that is written as a whole gets a new buffer. */
+/* A storage that is written completely gets a new buffer. */
 static enum healcl_status write_tensor(struct device_executor *self, const struct tensor *tensor,
                                        struct healcl_error *error)
 {
@@ -148,15 +149,15 @@ static enum healcl_status write_tensor(struct device_executor *self, const struc
     return HEALCL_OK;
 }
 
-/* Runs a step that takes kernels: reads what it reads from the device, for which it waits, and
- * writes what it writes back. Nothing is written after an error of the reference. */
+/* Runs on the host a step that needs kernels. Waits for the device, reads the inputs from it, and
+ * writes the output back. After an error of the reference it writes nothing. */
 static enum healcl_status run_by_reference(struct device_executor *self, const struct step *step,
                                            struct healcl_error *error)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
             TRY(read_tensor(self, step->in[i], error));
-    /* A dense output, which does not overlap itself, is written as a whole. */
+    /* A dense output that does not overlap itself is written completely. */
     if (step_traits[step->kind].adds || extent_of(step->out).bytes != packed_bytes(step->out))
         TRY(read_tensor(self, step->out, error));
     TRY(reference_step(self->reference, step, error));
@@ -165,8 +166,8 @@ static enum healcl_status run_by_reference(struct device_executor *self, const s
     return HEALCL_OK;
 }
 
-/* Counts a step, on the host or by other kernels than a manifest's, for each of its operations
- * once. */
+/* Counts a step once for each of its operations. The host ran it, or kernels other than a
+ * manifest's. */
 static enum healcl_status note_fallback(struct device_executor *self, const struct step *step,
                                         const char *reason, struct healcl_error *error)
 {
@@ -194,24 +195,24 @@ static enum healcl_status note_fallback(struct device_executor *self, const stru
     return HEALCL_OK;
 }
 
-/* Counts the time of a step on the host for its operations, in proportion. */
+/* Divides the time of a step on the host among its operations. */
 static void note_fallback_time(struct device_executor *self, const struct step *step,
                                uint64_t nanoseconds)
 {
     const struct origins *origins = step->origins;
     size_t count = operation_count(self->launcher.plan->table);
     uint64_t *shares = calloc(count, sizeof *shares);
-    if (shares) /* else the time is reported with the device's */
+    if (shares) /* otherwise the time is reported with the device's */
         origins_share(origins, nanoseconds, shares);
     for (size_t i = 0; shares && i < count; i++)
         self->base.fallbacks[i].nanoseconds += shares[i];
     free(shares);
-    self->launcher.device->host_worked = true; /* that is no gap between kernels */
+    self->launcher.device->host_worked = true; /* do not count this time as a gap between kernels */
     if (self->result->operation_nanoseconds)
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
 }
 
-/* Waits for the status first: refusals of earlier steps come first. */
+/* Waits for the status first: refusals of earlier steps take precedence. */
 static enum healcl_status prepare_host(struct device_executor *self, const struct step *step,
                                        const char *reason, struct healcl_error *error)
 {
@@ -250,7 +251,7 @@ enum healcl_status device_executor_run_on_host(struct device_executor *self,
 
 /* ---------------------------------------------------------------- results that wait */
 
-/* Makes that copy on the host, in a new buffer. */
+/* Copies the result to a new buffer on the device. */
 static enum healcl_status pack_on_host(struct device_executor *self, struct download *download,
                                        const char *reason, struct healcl_error *error)
 {
@@ -274,7 +275,7 @@ static enum healcl_status pack_on_host(struct device_executor *self, struct down
     return status;
 }
 
-/* Enqueues a copy of a result, which later steps of the segment cannot change. */
+/* Enqueues a copy of a result, so that later steps of the segment cannot change it. */
 static enum healcl_status snapshot(struct device_executor *self, struct download *download,
                                    struct healcl_error *error)
 {
@@ -304,7 +305,7 @@ static enum healcl_status snapshot(struct device_executor *self, struct download
     return status;
 }
 
-/* Before a storage is written: the results that wait in it get copies. */
+/* Copies the results that wait in a storage, before the storage is written. */
 static enum healcl_status move_results(struct device_executor *self, const struct storage *storage,
                                        struct healcl_error *error)
 {
@@ -329,7 +330,7 @@ void device_executor_release_storage(struct device_executor *self, const struct 
     launcher_storage_release(&self->launcher, storage);
 }
 
-/* Whether a result lies in its storage as it is to be handed out, and is most of it. */
+/* Whether a result has in its storage the layout to hand out, and is most of the storage. */
 static bool may_wait_in_storage(const struct step *step)
 {
     const struct tensor *tensor = step->in[0];
@@ -338,7 +339,7 @@ static bool may_wait_in_storage(const struct step *step)
            storage_bytes(tensor->storage) / 2 <= bytes;
 }
 
-/* Keeps a result, which later steps of the segment cannot change. */
+/* Keeps a result so that later steps of the segment cannot change it. */
 static enum healcl_status keep_result(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
@@ -383,7 +384,7 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
     const struct storage *storage = step->out->storage;
     if (executor_keeps(&self->base, storage))
         return HEALCL_OK;
-    device_executor_release_storage(self, storage); /* a session has kept it until now */
+    device_executor_release_storage(self, storage); /* a session kept it until now */
     const void *bound = executor_bound(&self->base, storage);
     const uint64_t bytes = storage_bytes(storage);
     struct buffer_place place;
@@ -423,8 +424,7 @@ static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t b
     return HEALCL_OK;
 }
 
-/* Whether a step fills the whole of what is new and small with zeros, as most accumulators begin.
- */
+/* Whether a step fills all of a new and small storage with zeros, as most accumulators begin. */
 static bool clears_small(const struct device_executor *self, const struct step *step)
 {
     const struct storage *storage = step->out->storage;
@@ -439,7 +439,7 @@ static bool clears_new(const struct device_executor *self, const struct step *st
            !self->launcher.storages[step->out->storage->id].buffer.memory;
 }
 
-/* Clears by an upload, which takes no command. */
+/* Clears the storage with an upload, which needs no command. */
 static enum healcl_status clear_new(struct device_executor *self, const struct storage *storage,
                                     struct healcl_error *error)
 {
@@ -450,8 +450,8 @@ static enum healcl_status clear_new(struct device_executor *self, const struct s
     return HEALCL_OK;
 }
 
-/* Whether the host can still do a step, after a launch of it has failed for something that the
- * device lacks: what it reads is as it was. */
+/* Whether the host can still run a step after its launch failed because of the device's limits: its
+ * inputs must be unchanged. */
 static bool can_fall_back(const struct device_executor *self, const struct step *step)
 {
     bool reads_out = step_traits[step->kind].adds;
@@ -461,13 +461,13 @@ static bool can_fall_back(const struct device_executor *self, const struct step 
            !(self->launcher.has_written && reads_out);
 }
 
-/* instead: why a built-in kernel runs a step that is a manifest's, or NULL. It counts as a
- * fallback, once: not where the host then runs it. */
+/* instead: the reason why a built-in kernel runs a manifest's step, or NULL. That counts as one
+ * fallback, unless the host then runs the step. */
 static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
                                               const char *instead, struct healcl_error *error);
 
-/* Whether there are others where a kernel of a manifest cannot be built: built-in ones, or those of
- * a body. */
+/* Whether other kernels exist for a manifest's kernel that cannot be built: built-in ones, or those
+ * of a body. */
 static bool has_substitute(const struct device_executor *self, const struct step *step)
 {
     const struct launcher *launcher = &self->launcher;
@@ -476,7 +476,7 @@ static bool has_substitute(const struct device_executor *self, const struct step
                : vendor_kernel_for(launcher->plan, step, launcher->device).name != NULL;
 }
 
-/* Notes the failure. The steps of a body follow by themselves, unless another kernel is there. */
+/* Notes the failure. The steps of a body follow automatically, unless another kernel can run. */
 static enum healcl_status take_substitute(struct device_executor *self, const struct step *step,
                                           const char *reason, struct healcl_error *error)
 {
@@ -512,7 +512,7 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
 
 #define NOT_BUILT "the manifest's kernel could not be built"
 
-/* Whether a built-in kernel runs a step only since a manifest's could not be built. */
+/* Whether a built-in kernel runs a step because a manifest's kernel could not be built. */
 static bool is_substitute(const struct device_executor *self, const struct step *step)
 {
     const struct launcher *launcher = &self->launcher;
@@ -520,8 +520,8 @@ static bool is_substitute(const struct device_executor *self, const struct step 
            !vendor_kernel_for(launcher->plan, step, launcher->device).name;
 }
 
-/* Checks what a kernel of a manifest takes for granted. Waits for checks that had to be launched:
- * a modulus of 0 may crash such a kernel. */
+/* Checks the conditions that a manifest's kernel assumes. Waits for the checks that it launches: a
+ * modulus of 0 may crash the kernel. */
 static enum healcl_status check_data(struct device_executor *self, const struct step *step,
                                      struct healcl_error *error)
 {
@@ -604,7 +604,7 @@ enum healcl_status device_executor_leave_out(struct device_executor *self, const
 
 /* ---------------------------------------------------------------- compiling ahead */
 
-/* The host works tables out from what it keeps of uploads: these take no kernel. */
+/* Uploads the data that the host keeps to compute tables from. These uploads use no kernel. */
 static void upload_kept(struct device_executor *self)
 {
     const struct plan *plan = self->launcher.plan;
@@ -618,7 +618,7 @@ static void upload_kept(struct device_executor *self)
     }
 }
 
-/* Whether that was a step with a kernel. */
+/* Compiles a step's kernel. Returns whether the step has one. */
 static bool compile_step(struct device_executor *self, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -655,7 +655,8 @@ void device_executor_compile_ahead(struct executor *executor)
     device_compile_ahead(device, COMPILE_NOTE);
     for (size_t i = 0; i < plan->step_count && !compile_step(self, &plan->steps[i]); i++)
         continue;
-    /* The other process builds the first step's program right now: this one begins with another. */
+    /* The other process builds the first step's program now, so this process begins with
+     * another. */
     device_compile_ahead(device, COMPILE_ANOTHER);
     for (size_t i = plan->step_count; i-- > 0 && device->programs->ahead.what == COMPILE_ANOTHER;)
         (void)compile_step(self, &plan->steps[i]);

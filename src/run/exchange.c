@@ -1,4 +1,4 @@
-/* Exchanges at the end of a split plan's segments: sums of which each rank has a summand. */
+/* Exchanges at the end of a split plan's segments: sums of which each rank has one summand. */
 #include <stdlib.h>
 
 #include "opencl/device.h"
@@ -19,7 +19,7 @@ void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, s
         const uint64_t a = is_64 ? (uint64_t)sum_64[i] : (uint64_t)sum_32[i];
         const uint64_t b =
             is_64 ? (uint64_t)((const int64_t *)others)[i] : (uint64_t)((const int32_t *)others)[i];
-        const uint64_t both = a + b; /* below 2^64, as both are below q < 2^63 */
+        const uint64_t both = a + b; /* below 2^64, because both are below q < 2^63 */
         const uint64_t residue = both >= q ? both - q : both;
         if (is_64)
             sum_64[i] = (int64_t)residue;
@@ -40,7 +40,7 @@ struct exchanger {
     const struct healcl_session_options *options;
 };
 
-/* All elements from a view's first to its last. */
+/* The contiguous range from a view's first element to its last. */
 static struct tensor span_of(const struct tensor *tensor)
 {
     const int64_t size = layout_span(&tensor->layout);
@@ -49,7 +49,7 @@ static struct tensor span_of(const struct tensor *tensor)
     return span;
 }
 
-/* Maps what a tensor spans, or unmaps it. */
+/* Maps or unmaps the range that a tensor spans. */
 static enum healcl_status map(const struct exchanger *exchanger, const struct tensor *tensor,
                               bool back, void **data, struct healcl_error *error)
 {
@@ -68,7 +68,8 @@ static enum healcl_status map(const struct exchanger *exchanger, const struct te
 
 /* ---------------------------------------------------------------- one exchange */
 
-/* Both views with their axes by falling strides of the first, so that its elements lie in order. */
+/* Sorts the axes of both views by descending strides of the first view, so that its elements are in
+ * order. */
 static void sort_axes(struct layout *sum, struct layout *moduli)
 {
     struct layout by_sum = {.offset = sum->offset}, by_moduli = {.offset = moduli->offset};
@@ -90,7 +91,7 @@ static void sort_axes(struct layout *sum, struct layout *moduli)
     *moduli = by_moduli;
 }
 
-/* Reads the moduli, which one axis of the sum has; *values is the caller's to free. */
+/* Reads the moduli, which vary along one axis of the sum. The caller frees *values. */
 static enum healcl_status read_moduli(const struct exchanger *exchanger,
                                       const struct tensor *moduli, struct healcl_exchange *exchange,
                                       int64_t **values, struct healcl_error *error)
@@ -116,7 +117,7 @@ static enum healcl_status read_moduli(const struct exchanger *exchanger,
     return map(exchanger, moduli, true, &data, error);
 }
 
-/* The function gets the elements where they are, or packed. */
+/* The function gets the elements in place, or a packed copy. */
 static enum healcl_status exchange_data(const struct exchanger *exchanger, const struct tensor *sum,
                                         const struct healcl_exchange *exchange, void *data,
                                         struct healcl_error *error)

@@ -20,7 +20,7 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     return HEALCL_OK;
 }
 
-/* Steps are forgotten also where that fails: what was enqueued has ended or never will. */
+/* Steps are forgotten even on failure: enqueued commands have ended, or never will. */
 static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_error *error)
 {
     const struct executor_class *class = queue->executor->class;
@@ -28,7 +28,7 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
     enum healcl_status status =
         class->wait ? class->wait(queue->executor, &queue->sink, error) : HEALCL_OK;
     queue->has_enqueued = false;
-    if (status != HEALCL_OK) { /* what kernels have noted is reported once; all tensors stay */
+    if (status != HEALCL_OK) { /* each record of a kernel is reported once; all tensors remain */
         (void)!class->rewind(queue->executor, queue->eager.plan.storage_count, NULL);
         eager_plan_distrust(&queue->eager);
     }
@@ -38,9 +38,9 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
     return status;
 }
 
-/* Nothing wakes a thread up that waits for a device: it asks again and again, at first without a
- * pause, for most waits are short, then for a sixteenth of the time so far, a millisecond at most.
- */
+/* Polls the device, because nothing wakes a thread that waits for it. It polls without a pause at
+ * first, because most waits are short. Later pauses are a sixteenth of the time so far, at most a
+ * millisecond. */
 static enum healcl_status await_or_cancel(struct healcl_queue *queue, struct healcl_error *error)
 {
     enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
@@ -59,7 +59,7 @@ static enum healcl_status await_or_cancel(struct healcl_queue *queue, struct hea
 
 enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *error)
 {
-    enum { FEW_STEPS = 4 }; /* the driver awaits them sooner */
+    enum { FEW_STEPS = 4 }; /* so few steps are faster to await in the driver */
     return queue->eager.plan.step_count > FEW_STEPS ? await_or_cancel(queue, error) : HEALCL_OK;
 }
 
@@ -79,8 +79,7 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
     return status;
 }
 
-/* Runs the releases behind a step that failed: the places of their tensors are taken
- * again. */
+/* Runs the releases after a step that failed: the places of their tensors are reused. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
 {
     const struct plan *plan = &queue->eager.plan;
@@ -89,7 +88,7 @@ static void release_anyhow(struct healcl_queue *queue, size_t first)
             (void)!queue->executor->class->enqueue(queue->executor, i, 1, &queue->sink, NULL);
 }
 
-/* Executes the plan's steps from first on, without waiting. */
+/* Executes the plan's steps from `first` on, without waiting. */
 enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
                                  struct healcl_error *error)
 {
@@ -120,7 +119,7 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
 
 void queue_drop(struct healcl_queue *queue, const struct tensor *view)
 {
-    const struct tensor copy = *view; /* which may go with the steps */
+    const struct tensor copy = *view; /* the steps may be freed */
     size_t first = queue->eager.plan.step_count;
     struct healcl_error *missed = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
     enum healcl_status status = HEALCL_OK;
@@ -152,7 +151,7 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
     if (status == HEALCL_OK && made && result) {
         *result = queue_add_handle(queue, made);
         if (*result)
-            made = NULL; /* the handle's */
+            made = NULL; /* of the handle */
         else
             status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     }
@@ -200,7 +199,7 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
         FAIL(error, HEALCL_USAGE, "the tensor is one of another queue");
     if (storage->is_mapped)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor is mapped");
-    if (storage->is_lent) /* and may have been written to */
+    if (storage->is_lent) /* and may have been written */
         queue_note_written(queue, storage);
     argument->kind = ARGUMENT_DEVICE_TENSOR;
     argument->tensor.name = "";
@@ -284,7 +283,7 @@ static enum healcl_status set_argument(struct healcl_queue *queue, struct argume
     FAIL(error, HEALCL_USAGE, "there is no kind %d of arguments", (int)given->kind);
 }
 
-/* Whether an operation is one of the library's functions instead. */
+/* Whether another function of the library must be used for an operation. */
 static bool is_function(const char *operation)
 {
     const char *name = operation + (operation[0] == '_');
@@ -333,7 +332,7 @@ enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
 
 /* ---------------------------------------------------------------- opening and closing */
 
-/* Opens the rest of a queue, which has its live plan. */
+/* Opens the rest of a queue, whose live plan exists. */
 static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_device *device,
                                      struct healcl_error *error)
 {

@@ -1,4 +1,4 @@
-/* The executor that needs no OpenCL: the host reference, a step at a time. */
+/* The executor that needs no OpenCL: it runs a plan on the host reference, step by step. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct reference_executor {
     struct reference *reference;
 };
 
-/* Hands out a result: from where it lies if its elements are in order there, else packed. */
+/* Hands out a result: in place if its elements are contiguous and in order, else packed. */
 static enum healcl_status deliver(struct reference_executor *self, const struct step *step,
                                   const struct result_sink *sink, uint64_t *spent,
                                   struct healcl_error *error)
@@ -36,7 +36,7 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
     return status;
 }
 
-/* Uploads and releases as the session wants them, if there is one. */
+/* Handles uploads and releases as the session requires, if there is one. */
 static enum healcl_status run_step(struct reference_executor *self, const struct step *step,
                                    struct healcl_error *error)
 {

@@ -18,28 +18,27 @@ struct results {
     const struct plan *plan;
     const struct healcl_run_options *options;
     const struct segment *segment;
-    cJSON *list;                /* of files; NULL without a directory, and after the first
-                                   repetition */
+    cJSON *list; /* list of files; NULL without a directory, and after the first repetition */
     uint32_t repetition;        /* from 1 */
-    size_t next;                /* of the results of this repetition */
-    struct comparison pieces;   /* so far, of the result that comes in pieces */
-    bool *compared, *different; /* of each result, in any repetition */
+    size_t next;                /* number of results in this repetition */
+    struct comparison pieces;   /* so far, for a result that comes in pieces */
+    bool *compared, *different; /* by result, over all repetitions */
 };
 
 /* ---------------------------------------------------------------- files */
 
-/* Results as files: DIR/entry_000208_NAME.npy, format 1.0 of NumPy's numpy.lib.format in C order
- * and little-endian, and DIR/results.json that lists them. The list is written last: where it is,
- * all results are. */
+/* Results as files. Each result is DIR/entry_000208_NAME.npy: format 1.0 of NumPy's
+ * numpy.lib.format, in C order and little-endian. DIR/results.json lists them. The list is written
+ * last: if it exists, all results exist. */
 enum dump_verified { DUMP_NOT_COMPARED, DUMP_EQUAL, DUMP_DIFFERENT };
 
 enum {
-    NAME_MAX_KEPT = 40,  /* characters of a tensor's name in a file's */
+    NAME_MAX_KEPT = 40,  /* characters of a tensor's name in a file name */
     FILE_NAME_SIZE = 96, /* "entry_NUMBER_NAME.npy" */
     PATH_SIZE = PATH_MAX + FILE_NAME_SIZE
 };
 
-/* Makes the directory where it is missing, and removes an old list from it. */
+/* Creates the directory if it does not exist, and removes an old list from it. */
 static enum healcl_status dump_open(struct results *results, struct healcl_error *error)
 {
     const char *directory = results->options->dump_dir;
@@ -60,7 +59,8 @@ static enum healcl_status dump_open(struct results *results, struct healcl_error
     return HEALCL_OK;
 }
 
-/* "entry_000208_NAME.npy", of the name only what is harmless in a file's. */
+/* Writes "entry_000208_NAME.npy", with only the characters of the name that are safe in file
+ * names. */
 static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
 {
     char kept[NAME_MAX_KEPT + 1];
@@ -105,7 +105,7 @@ static enum healcl_status list_result(struct results *results, const struct step
     return HEALCL_OK;
 }
 
-/* data: the elements of step->in[0] in C order without gaps. */
+/* data: the elements of step->in[0], packed, in C order. */
 static enum healcl_status dump_result(struct results *results, const struct step *step,
                                       const void *data, enum dump_verified verified,
                                       struct healcl_error *error)
@@ -118,7 +118,7 @@ static enum healcl_status dump_result(struct results *results, const struct step
     return list_result(results, step, name, verified, error);
 }
 
-/* Writes the list; no more results follow. */
+/* Writes the list, after the last result. */
 static enum healcl_status dump_finish(struct results *results, struct healcl_error *error)
 {
     char path[PATH_SIZE], *text = cJSON_Print(results->list);
@@ -170,7 +170,7 @@ void results_free(struct results *results)
     free(results);
 }
 
-/* So many steps of the segment are done. */
+/* Reports to the observer how many steps of the segment are done. */
 static void report_progress(const struct results *results, size_t done)
 {
     const struct healcl_observer *observer = &results->options->observer;
@@ -207,7 +207,7 @@ static void tell(const struct results *results, const char *line)
         observer->difference(observer->context, line);
 }
 
-/* "entry 8 (device_to_host): tensor 200: 2 of 8 values differ", then the first of them. */
+/* Writes "entry 8 (device_to_host): tensor 200: 2 of 8 values differ", then the first of them. */
 static void report_difference(const struct results *results, const struct step *step,
                               const struct comparison *comparison)
 {
@@ -255,7 +255,7 @@ static enum healcl_status note_compared(struct results *results, const struct st
     if (comparison_is_equal(comparison))
         return HEALCL_OK;
     TRY(source_check(results->plan->source, error));
-    /* A result that differs once mostly differs in every repetition: it is reported once. */
+    /* Reports a differing result once: it would usually differ in every repetition. */
     if (!results->different[results->next])
         report_difference(results, step, comparison);
     results->different[results->next] = true;
@@ -295,7 +295,7 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     return HEALCL_OK;
 }
 
-/* A piece is compared while the next one is on its way. */
+/* A piece is compared while the next one is transferred. */
 static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
                                      int64_t count, const void *data, struct healcl_error *error)
 {
@@ -324,7 +324,7 @@ static bool takes_pieces(void *context, const struct step *step)
            !step->payload->fortran_order;
 }
 
-/* A result of another shape than is expected is wrong whatever its data. */
+/* A result whose shape is not the expected one is wrong, whatever its data are. */
 static bool wants_data(void *context, const struct step *step)
 {
     const struct results *results = context;

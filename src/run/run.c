@@ -1,4 +1,5 @@
-/* healcl_run: the repetitions of a plan on one of the executors, and the report of them. */
+/* Implements healcl_run: runs the repetitions of a plan on one of the executors, and reports on
+ * them. */
 #include "run/run.h"
 
 #include <inttypes.h>
@@ -47,9 +48,9 @@ enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace
     return status;
 }
 
-/* A report and what it points to. */
+/* A report with the memory it refers to. */
 struct owned_report {
-    struct healcl_report report; /* first: healcl_report_free casts back */
+    struct healcl_report report; /* must be first: healcl_report_free casts back */
     struct arena *arena;
 };
 
@@ -61,21 +62,21 @@ struct run {
     struct executor *executor;
     struct results *results;
     struct healcl_report *report;
-    struct arena *arena;    /* the report's */
-    struct upload *uploads; /* by storage; NULL: no input is the caller's */
-    uint32_t repeat;        /* repetitions whose times are those of the segments */
-    uint32_t profiled; /* behind them: those whose times are the operations'. 0: there are none */
-    /* Times: SEGMENT_ROWS rows for each segment, behind them PROFILE_ROWS for each profile of it; a
+    struct arena *arena;    /* the report's arena */
+    struct upload *uploads; /* by storage; NULL: the caller binds no input */
+    uint32_t repeat;        /* repetitions that measure segments */
+    uint32_t profiled;      /* further repetitions, which measure operations; may be 0 */
+    /* Times: each segment has SEGMENT_ROWS rows, then PROFILE_ROWS for each of its operations. A
      * row has a column for each repetition, the profiled ones last. */
     uint64_t *times;
     size_t operation_count;          /* of the plan's table */
-    uint64_t *operation_nanoseconds; /* of one segment, by number */
+    uint64_t *operation_nanoseconds; /* of one segment, by operation number */
 };
 
 enum {
     PROFILED_MOST = 5, /* enough for a median */
-    SEGMENT_ROWS = 3,  /* its time, and how long the device had no command or had not begun */
-    PROFILE_ROWS = 2   /* its time, and that of what the host did */
+    SEGMENT_ROWS = 3,  /* its time, time without a command, time before a command had begun */
+    PROFILE_ROWS = 2   /* its time, and the time of steps on the host */
 };
 
 /* ---------------------------------------------------------------- times */
@@ -122,7 +123,7 @@ static enum healcl_status note_times(struct run *run, size_t first_row,
     return HEALCL_OK;
 }
 
-/* The median of repetitions that take times of operations; 0 where none are asked for. */
+/* The median over repetitions that measure operations; 0 if there are none. */
 static uint64_t profiled_median(const struct run *run, size_t index)
 {
     if (!run->options->profile)
@@ -172,7 +173,7 @@ static enum healcl_status report_segment(struct run *run, const struct segment *
     return HEALCL_OK;
 }
 
-/* Everything that is known before the run, and room for the times. */
+/* Fills in what is known before the run, and allocates memory for the times. */
 static enum healcl_status report_init(struct run *run, struct healcl_error *error)
 {
     struct healcl_report *report = run->report;
@@ -207,7 +208,7 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
 
 /* ---------------------------------------------------------------- running */
 
-/* "tensor \"x\"" by the transfer that names it; what an operation makes is its result. */
+/* Writes "tensor \"x\"", the name in the transfer, or describes an operation's result. */
 static const char *name_of(const struct plan *plan, const struct storage *storage, char text[128])
 {
     for (size_t i = 0; i < plan->step_count; i++) {
@@ -247,7 +248,7 @@ static uint64_t compile_time(const struct run *run)
     return run->device ? run->device->programs->compile_nanoseconds : 0;
 }
 
-/* A segment, with its spans: the host's, and the one above its kernels. */
+/* Runs a segment, with its spans: the host's, and the one that encloses its kernels. */
 static enum healcl_status run_segment(struct run *run, const struct segment *segment,
                                       struct segment_result *result, struct healcl_error *error)
 {
@@ -278,11 +279,12 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
         memset(run->operation_nanoseconds, 0,
                run->operation_count * sizeof *run->operation_nanoseconds);
         struct fallback *of_operations = run->executor->fallbacks;
-        for (size_t j = 0; of_operations && j < run->operation_count; j++) /* the reasons stay */
+        for (size_t j = 0; of_operations && j < run->operation_count;
+             j++) /* the reasons are kept */
             of_operations[j].steps = of_operations[j].nanoseconds = 0;
         uint64_t compiled = compile_time(run);
         TRY(run_segment(run, segment, &result, error));
-        /* Building programs is reported on its own. */
+        /* Building programs is reported separately. */
         compiled = compile_time(run) - compiled;
         result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
         TRY(note_times(run, next_row, profile, repetition, &result, error));
@@ -305,7 +307,7 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct run *run, co
         observer->warning(observer->context, line);
 }
 
-/* Warns of what the first repetition has shown. */
+/* Warns of problems that the first repetition showed. */
 static void warn_of_run(const struct run *run)
 {
     const uint64_t either_way = run->plan->either_way.count, steps = run->report->fallbacks;
@@ -389,7 +391,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
     if (run->device) {
         uint64_t limit = run->options->device_memory_bytes;
         if (limit == 0 && executor_check_device(run->plan, run->device, NULL) != HEALCL_OK)
-            limit = run->device->info.global_memory_bytes; /* large tensors move in slices */
+            limit = run->device->info.global_memory_bytes; /* large tensors are moved in slices */
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
@@ -405,7 +407,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
     return HEALCL_OK;
 }
 
-/* Takes the data that the caller brings for inputs. */
+/* Binds the caller's data for inputs. */
 static enum healcl_status bind_inputs(struct run *run, const struct healcl_transcript *transcript,
                                       struct healcl_error *error)
 {
@@ -436,7 +438,7 @@ static void report_repetition(const struct run *run, uint32_t repetition, bool w
                              run->profiled);
 }
 
-/* Runs one repetition of an executor that is as new. */
+/* Runs one repetition of an executor, after resetting it. */
 static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warms_up,
                                  struct healcl_error *error)
 {
@@ -456,10 +458,10 @@ static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warm
     return status;
 }
 
-/* The first repetition, in which a device may have to compile what it runs. Drivers compile when a
- * program is built, when its kernel first runs, or both; so a repetition in which a kernel ran for
- * the first time does not count, and its times are written over by those of the next one. Nor does
- * one that takes times, to tell how long first launches were, where runs that count take none. */
+/* Runs the first repetition, in which a device may have to compile kernels. Drivers compile when a
+ * program is built, when its kernel first runs, or both. So a repetition in which a kernel ran for
+ * the first time does not count: the next one overwrites its times. Nor does a repetition count
+ * that measures first launches, if counted repetitions do not measure operations. */
 static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl_error *error)
 {
     bool may_compile = run->device && !run->options->no_warm_up;
@@ -480,7 +482,7 @@ static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl
     return HEALCL_OK;
 }
 
-/* Tells which kernels of manifests run the plan's steps. */
+/* Reports which kernels of manifests run the plan's steps. */
 static enum healcl_status report_manifest_kernels(struct run *run, struct healcl_error *error)
 {
     struct healcl_report *report = run->report;
@@ -503,7 +505,7 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
             NEED_MEMORY(
                 ARRAY_GROW(report->manifest_kernels, report->manifest_kernel_count, &capacity),
                 error);
-            /* Manifests may be gone before the report. */
+            /* Copies the texts: manifests may be freed before the report. */
             struct healcl_manifest_kernel added = {.name = arena_strdup(run->arena, kernel.name),
                                                    .what = arena_strdup(run->arena, what),
                                                    .manifest =
@@ -593,7 +595,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     }
     owned->arena = run.arena;
     run.report = &owned->report;
-    device_turn_begin(device); /* sessions wait: what is measured is this run alone */
+    device_turn_begin(device); /* sessions wait, so that only this run is measured */
     enum healcl_status status = run_all(&run, transcript, error);
     if (run.executor)
         run.executor->class->destroy(run.executor);

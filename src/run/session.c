@@ -1,4 +1,4 @@
-/* Sessions: a plan that runs again and again on an executor which keeps what was uploaded. */
+/* Sessions: a plan runs repeatedly on an executor, which keeps uploaded data. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "run/transcript.h"
 
 struct session_result {
-    void *memory;        /* the session's own, allocated when first needed */
-    void *received;      /* the caller's, for runs from now on, or NULL */
-    const void *data;    /* where it is, one of both; NULL: it is not there */
-    const char *missing; /* why not */
+    void *memory;        /* the session's own memory, allocated when first needed */
+    void *received;      /* the caller's memory for later runs, or NULL */
+    const void *data;    /* current location, one of the two; NULL: not available */
+    const char *missing; /* the reason if it is not available */
 };
 
 #define HAS_NOT_RUN "its segment has not run"
@@ -24,41 +24,43 @@ enum background { BACKGROUND_NONE, BACKGROUND_RUNS, BACKGROUND_ENDED };
 struct healcl_session {
     struct healcl_transcript *transcript; /* retained */
     const struct plan *plan;
-    struct healcl_device *device; /* a handle of the session's own; NULL: the host reference */
+    struct healcl_device *device; /* the session's own handle; NULL: the host reference */
     struct executor *executor;
     struct audit *audit; /* or NULL */
     struct healcl_session_options options;
-    struct upload *uploads;         /* by storage */
-    bool *is_written;               /* by storage: an operation writes to what was uploaded */
+    struct upload *uploads; /* by storage */
+    bool *is_written;       /* by storage: whether an operation writes to an uploaded tensor */
     struct session_result *results; /* by number */
-    size_t next_result;             /* that the segment in hand hands out */
+    size_t next_result;             /* next result that the current segment hands out */
     size_t *first_results;          /* by segment */
-    size_t done;                    /* segments that have run, from the first on */
-    bool is_lost;                   /* the executor has to forget all first */
-    uint64_t exchange_nanoseconds;  /* of the run in hand */
+    size_t done;                    /* number of segments that have run, from the first one */
+    bool is_lost;                   /* the executor must first forget all storages */
+    uint64_t exchange_nanoseconds;  /* of the current run */
     atomic_bool is_cancelled;
     struct healcl_session_facts facts;
 
     pthread_t thread;      /* joined once background is ENDED */
     atomic_int background; /* enum background */
-    pthread_t runner;      /* the same thread, by its own word; once background is ENDED */
+    /* the thread's own identifier, valid once background is ENDED */
+    pthread_t runner;
     struct {
         size_t first, count;
         void (*done)(void *context, enum healcl_status status);
         void *context;
         enum healcl_status status;
         struct healcl_error error;
-    } task; /* of the background's thread while that runs */
+    } task; /* belongs to the background thread while that runs */
 };
 
-/* ---------------------------------------------------------------- what segments do */
+/* ---------------------------------------------------------------- effects of segments */
 
 static bool writes(const struct step *step)
 {
     return step->out && step->kind != STEP_UPLOAD;
 }
 
-/* Whether segments from first on can run again after segment s, with what is kept now. */
+/* Whether segments from `first` on can run again after segment s, with the data that are kept
+ * now. */
 static enum healcl_status check_again(const struct healcl_session *session, size_t first, size_t s,
                                       struct healcl_error *error)
 {
@@ -80,7 +82,7 @@ static enum healcl_status check_again(const struct healcl_session *session, size
     return HEALCL_OK;
 }
 
-/* Whether segments from first on can run on what those before them have left. */
+/* Whether segments from `first` on can run with the data that earlier segments left. */
 static enum healcl_status check_order(const struct healcl_session *session, size_t first,
                                       struct healcl_error *error)
 {
@@ -94,7 +96,7 @@ static enum healcl_status check_order(const struct healcl_session *session, size
 
 /* ---------------------------------------------------------------- results */
 
-/* Finds the memory for the result that is being handed out. */
+/* Finds the memory for the current result. */
 static enum healcl_status result_memory(struct healcl_session *session, char **memory,
                                         struct healcl_error *error)
 {
@@ -153,7 +155,7 @@ static void forget_result(struct session_result *result, const char *missing)
     result->missing = missing;
 }
 
-/* Results of segments that run again are out of date, and of those behind them. */
+/* Marks results of segments that run again, and of later segments, as out of date. */
 static void forget_results(struct healcl_session *session, size_t first_segment,
                            const char *missing)
 {
@@ -161,8 +163,8 @@ static void forget_results(struct healcl_session *session, size_t first_segment,
         forget_result(&session->results[i], missing);
 }
 
-/* After an error nobody knows what is where: a device may have handed out less than the host
- * reference has by then, or results of what was refused. */
+/* After an error the state of tensors is unknown. A device may have handed out fewer results than
+ * the host reference, or results of steps that were refused. */
 static void start_over(struct healcl_session *session)
 {
     forget_results(session, 0, HAS_FAILED);
@@ -218,8 +220,7 @@ static enum healcl_status run(struct healcl_session *session, size_t first, size
 
 /* ---------------------------------------------------------------- the background */
 
-/* Only the callback at the end of a run in the background may read results before it is waited for.
- */
+/* Before the run is waited for, only its callback at the end may read results. */
 static bool is_busy(struct healcl_session *session)
 {
     int state = atomic_load(&session->background);
@@ -227,7 +228,7 @@ static bool is_busy(struct healcl_session *session)
            (state == BACKGROUND_ENDED && !pthread_equal(session->runner, pthread_self()));
 }
 
-/* Most functions want a session that does nothing. */
+/* Most functions require a session that is idle. */
 #define NEED_IDLE(session, error)                                        \
     do {                                                                 \
         NEED(session, error);                                            \
@@ -251,7 +252,7 @@ static void *run_in_background(void *context)
     return NULL;
 }
 
-/* Joins the thread of a run that has been started, once it has ended. */
+/* Joins the thread of a run that was started, once the run has ended. */
 static void join(struct healcl_session *session)
 {
     (void)pthread_join(session->thread, NULL);
@@ -351,7 +352,7 @@ enum healcl_status healcl_session_keep(struct healcl_session *session, size_t in
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- results that callers see */
+/* ---------------------------------------------------------------- results for callers */
 
 enum healcl_status healcl_session_map(struct healcl_session *session, size_t number,
                                       const void **data, struct healcl_error *error)
@@ -373,7 +374,7 @@ enum healcl_status healcl_session_receive(struct healcl_session *session, size_t
     NEED_IDLE(session, error);
     NEED_NUMBER("result", number, session->plan->results, error);
     struct session_result *result = &session->results[number];
-    /* Memory that another takes the place of may be freed from now on. */
+    /* The caller may now free memory that other memory has replaced. */
     if (result->data && result->data == result->received && memory != result->received)
         forget_result(result, GIVEN_BACK);
     result->received = memory;

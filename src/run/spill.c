@@ -1,7 +1,5 @@
-/*
- * A device's memory where it is less than the tensors of a plan take: the executor does what
- * plan/memory.h asks for, and the host keeps the rest.
- */
+/* Limits device memory to less than a plan's tensors need. The executor follows the moves that
+ * plan/memory.h computes, and the host keeps the other tensors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +11,7 @@
 
 /* ---------------------------------------------------------------- what the host keeps */
 
-/* Takes a spare buffer if one fits: fresh pages cost more than the copy to them. */
+/* Takes a spare buffer if one fits: new pages cost more than the copy to them. */
 static enum healcl_status make_held(struct spill *spill, const struct storage *storage,
                                     struct healcl_error *error)
 {
@@ -48,7 +46,7 @@ static void forget(struct spill *spill, const struct storage *storage)
     *held = NULL;
 }
 
-/* Elements [first, first + count) of an upload's data. */
+/* Returns elements [first, first + count) of an upload's data. */
 static enum healcl_status read_upload(struct device_executor *self, const struct step *upload,
                                       int64_t first, int64_t count, void *memory,
                                       struct healcl_error *error)
@@ -80,7 +78,7 @@ static enum healcl_status hold(struct device_executor *self, const struct storag
                   : HEALCL_OK;
 }
 
-/* Only a conversion can find something wrong: base64 and header were checked with the plan. */
+/* Only a conversion can fail here: base64 and header were checked with the plan. */
 static enum healcl_status check_upload(struct device_executor *self, const struct storage *storage,
                                        struct healcl_error *error)
 {
@@ -145,7 +143,7 @@ static enum healcl_status move(void *context, enum memory_move kind, const struc
     return status;
 }
 
-/* The device is about to allocate more than its limit. */
+/* Called when the device is about to exceed its limit. */
 static enum healcl_status make_room(void *context, uint64_t bytes, struct healcl_error *error)
 {
     return memory_make_room(&((struct device_executor *)context)->spill->memory, bytes, error);
@@ -198,7 +196,7 @@ void spill_free(struct device_executor *self)
 
 /* ---------------------------------------------------------------- steps */
 
-/* Bytes that tensors may take beside scratch memory, derived tables and results that wait. */
+/* Bytes that tensors may use besides scratch memory, derived tables and pending results. */
 static uint64_t room(const struct device_executor *self)
 {
     const struct healcl_device *device = self->launcher.device;
@@ -218,7 +216,7 @@ bool spill_is_short(struct device_executor *self, size_t number)
     return self->spill->memory.resident + bytes > room(self);
 }
 
-/* Derived tables may take a part of the memory. */
+/* Derived tables may use a part of the memory. */
 static void limit_derived(struct device_executor *self)
 {
     enum { DERIVED_SHARE = 4 };
@@ -263,12 +261,12 @@ static enum healcl_status begin_slice(struct device_executor *self, const struct
     slice_init(slice, step, slices, start, size, (uint32_t)self->launcher.plan->storage_count + 1,
                false);
     if (step->kind == STEP_MODMUL_AXIS_SUM && slices->axis[STEP_OUT] < 0 && start > 0)
-        slice->step.value[0] = 0; /* more terms are added to those before */
+        slice->step.value[0] = 0; /* later terms are added to the earlier ones */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(step, i);
         if (slices->axis[i] >= 0 && slice_is_read(step, slices, i, size))
             TRY(upload_slice(self, step, slice, i, error));
-        /* The operand of a chain that is in out's place is there in a slice too. */
+        /* The operand of a chain in the place of out must exist in a slice too. */
         if (i == STEP_OUT || step->kind != STEP_CHAIN || !tensor ||
             tensor->storage != step->out->storage ||
             !layout_same_elements(&tensor->layout, &step->out->layout))
@@ -292,7 +290,7 @@ static enum healcl_status end_slice(struct device_executor *self, const struct s
         spill->held[whole->id] + (size_t)slice->first[STEP_OUT] * dtype_size(whole->dtype), error);
 }
 
-/* Checks are read with the slice in hand. Nothing is waited for where there are none. */
+/* Reads the checks while the slice is current. If there are no checks, it does not wait. */
 static enum healcl_status run_slice(struct device_executor *self, const struct step *step,
                                     struct slice *slice, int64_t size, struct healcl_error *error)
 {
@@ -331,7 +329,7 @@ static enum healcl_status run_slices(struct device_executor *self, const struct 
 
 /* ---------------------------------------------------------------- results and refusals */
 
-/* Hands out a result: what only the host has is packed. */
+/* Hands out a result. A result that only the host has is packed. */
 static enum healcl_status hand_out(struct device_executor *self, const struct step *step,
                                    struct healcl_error *error)
 {

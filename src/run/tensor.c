@@ -1,4 +1,4 @@
-/* Tensors of operations by call: what is in them, and where. */
+/* Tensors of operations by call: their contents and memory. */
 #include <stdlib.h>
 
 #include "run/queue.h"
@@ -69,7 +69,7 @@ enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl
     while ((tensor = atomic_load(&queue->handles->released))) {
         if (queue->eager.plan.step_count == EAGER_STEPS_MAX)
             TRY(queue_await(queue, error));
-        /* Nobody else takes one off: what lies below it stays. */
+        /* Only this function removes handles, so the handles below it do not change. */
         if (!atomic_compare_exchange_weak(&queue->handles->released, &tensor, tensor->released))
             continue;
         forget_handle(tensor);
@@ -78,7 +78,7 @@ enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl
     return HEALCL_OK;
 }
 
-/* Frees released handles of a closed queue, by any thread. */
+/* Frees the released handles of a closed queue. Any thread may call this. */
 static void free_left(struct handles *handles)
 {
     struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL), *before;
@@ -95,14 +95,14 @@ void queue_leave_handles(struct healcl_queue *queue)
     disown(queue->handles);
 }
 
-/* Whoever closes the queue at the same time sees the handle among the released ones, or is seen
- * here. */
+/* A thread that closes the queue at the same time finds this handle in the released list, or this
+ * thread sees that the queue is closed. */
 void healcl_tensor_release(struct healcl_tensor *tensor)
 {
     if (!tensor)
         return;
     struct handles *handles = tensor->handles;
-    atomic_fetch_add(&handles->owners, 1); /* the handle may be gone at once */
+    atomic_fetch_add(&handles->owners, 1); /* another thread may free the handle at once */
     struct healcl_tensor *before = atomic_load(&handles->released);
     do
         tensor->released = before;
@@ -190,13 +190,15 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
         FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
     NEED(memory || bytes == 0, error);
     TRY(queue_begin_entry(queue, "device_to_host", 1, error));
-    TRY(queue_await(queue, error)); /* to read much may wait where nothing cancels it */
+    TRY(queue_await(queue,
+                    error)); /* a large read may wait in the driver, which nothing can cancel */
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     queue->read = memory;
     enum healcl_status status = queue_run_entry(queue, NULL, NULL, error);
     if (status == HEALCL_OK)
         status = queue_wait(queue, error);
-    queue->read = NULL; /* the caller's memory may go; after an error a result may still come */
+    queue->read =
+        NULL; /* the caller may free its memory; after an error a result may still arrive */
     return status;
 }
 
@@ -216,7 +218,7 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
     return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
 }
 
-/* Elements that do not lie together: by a tensor that is packed. */
+/* Reads or writes elements that are not contiguous, through a packed tensor. */
 static enum healcl_status write_view(struct healcl_tensor *tensor, const void *data,
                                      struct healcl_error *error)
 {
@@ -243,7 +245,7 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
     if (!layout_is_contiguous(&tensor->view.layout))
         return write_view(tensor, data, error);
     TRY(queue_begin_entry(queue, "write", 1, error));
-    if (bytes > DEVICE_COPIED_BYTES) /* to write them waits */
+    if (bytes > DEVICE_COPIED_BYTES) /* writing them waits */
         TRY(queue_await(queue, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     device_turn_begin(queue->device);
@@ -257,7 +259,7 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
 
 /* ---------------------------------------------------------------- memory */
 
-/* The address of an empty tensor's elements. */
+/* The address that represents an empty tensor's elements. */
 static char nothing;
 
 enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
@@ -318,7 +320,7 @@ enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor, void **mem
     NEED(offset_bytes, error);
     struct healcl_queue *queue = tensor->queue;
     *memory = NULL;
-    *offset_bytes = 0; /* a part of a slab is an object of its own */
+    *offset_bytes = 0; /* in a slab, each part is a separate sub-buffer */
     if (!queue->device)
         FAIL(error, HEALCL_USAGE, "the host reference has no OpenCL memory");
     TRY(queue_begin_entry(queue, "memory", 1, error));

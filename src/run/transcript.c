@@ -28,7 +28,7 @@ static struct healcl_tensor_info tensor_info(const struct step *step, const stru
     };
 }
 
-/* Lists what the plan uploads and downloads. */
+/* Lists the plan's uploads and downloads. */
 static enum healcl_status list_tensors(struct healcl_transcript *transcript,
                                        struct healcl_error *error)
 {
@@ -58,7 +58,7 @@ static enum healcl_status list_tensors(struct healcl_transcript *transcript,
     return HEALCL_OK;
 }
 
-/* Keeps what a plan is made with. */
+/* Stores the options with which a plan is made. */
 static enum healcl_status set_limits(struct healcl_transcript *transcript,
                                      const struct healcl_limits *limits, struct healcl_error *error)
 {
@@ -71,13 +71,14 @@ static enum healcl_status set_limits(struct healcl_transcript *transcript,
     return passes_parse(limits ? limits->passes : NULL, &transcript->passes, error);
 }
 
-/* A plan before passes; of a derived transcript its parent's, made anew or kept, and changed. */
+/* Makes a plan before passes. For a derived transcript it copies the parent's plan, or makes it
+ * anew, and changes it. */
 static enum healcl_status make_plan(const struct healcl_transcript *transcript, struct plan **plan,
                                     struct healcl_error *error)
 {
     const struct healcl_limits *limits = &transcript->limits;
     struct plan *from;
-    TRY(source_check_size(&transcript->source, error)); /* that the plan is made from, once more */
+    TRY(source_check_size(&transcript->source, error)); /* the plan is made from it once more */
     if (!transcript->parent)
         return plan_create(&transcript->source, operations_of_limits(limits), limits, plan, error);
     const bool stays = transcript->parent->is_plain;
@@ -88,7 +89,7 @@ static enum healcl_status make_plan(const struct healcl_transcript *transcript, 
     return plan_rewrite(from, stays, limits, transcript->change, transcript->how, plan, error);
 }
 
-/* Plans a transcript so far well made, or not; it is closed in any case in the end. */
+/* Plans a transcript whose construction so far gave `status`. On failure, closes it. */
 static enum healcl_status finish(struct healcl_transcript *transcript, enum healcl_status status,
                                  struct healcl_transcript **result, struct healcl_error *error)
 {
@@ -107,7 +108,7 @@ static enum healcl_status finish(struct healcl_transcript *transcript, enum heal
     return HEALCL_OK;
 }
 
-/* Opens a file, or where path is NULL what is in memory. */
+/* Opens a file, or the text in memory if path is NULL. */
 static enum healcl_status open_source(const char *path, const void *data, size_t length,
                                       const struct healcl_limits *limits, bool is_plain,
                                       struct healcl_transcript **result, struct healcl_error *error)
@@ -147,8 +148,8 @@ enum healcl_status healcl_transcript_open_memory(const void *data, size_t length
     return open_source(NULL, data, length, limits, false, result, error);
 }
 
-/* A transcript that keeps its parent. how, of so many bytes, is copied. Derived ones may be parents
- * in turn: their changes are done one after the other. */
+/* Makes a transcript that retains its parent. Copies `how`, of `size` bytes. Derived transcripts
+ * may be parents too: their changes are applied one after the other. */
 static enum healcl_status transcript_derive(const struct healcl_transcript *parent,
                                             plan_change *change, const void *how, size_t how_bytes,
                                             struct healcl_transcript **result,
@@ -202,7 +203,7 @@ const struct healcl_tensor_info *healcl_transcript_results(
     return transcript ? transcript->results : NULL;
 }
 
-/* Reads the payload of an upload or a download as elements of its tensor. */
+/* Reads the payload of an upload or download as elements of its tensor. */
 static enum healcl_status read_payload(const struct payload *payload, const struct tensor *tensor,
                                        void *memory, struct healcl_error *error)
 {
@@ -345,7 +346,7 @@ struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_tran
 
 /* ---------------------------------------------------------------- widening */
 
-/* So many times the elements of any view that planning lets through are far from 2^63. */
+/* The product of `batch` and the elements of any planned view is far below 2^63. */
 enum { BATCH_MAX = 1 << 16 };
 
 static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
