@@ -1,11 +1,11 @@
-/* Plans of calls of vendors' operations, found again by their arguments. */
+/* A cache of planned calls of vendors' operations, by their arguments. */
 #include <string.h>
 #include <xxhash.h>
 
 #include "vendor/vendor.h"
 
-/* A key's words: the operation, and for each parameter its integer, or its tensor's dtype, the
- * first parameter that views the same storage, and layout. */
+/* A key consists of words: the operation, then the words of each parameter. An integer gives its
+ * value. A tensor gives its dtype, its layout, and the first parameter with the same storage. */
 enum { WORDS_MAX = 1 + PARAMETERS_MAX * (4 + 2 * LAYOUT_RANK) };
 
 struct cache_key {

@@ -1,4 +1,4 @@
-/* A call of a vendor's operation as steps. */
+/* Plans a call of a vendor's operation as steps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static enum healcl_status make_arguments(const struct vendor_kernel *kernel,
         if (!layout)
             REFUSE(error, "its kernel wants a tensor that is not there");
         TRY(add_argument(launch, tensor, 0, name, error));
-        if (!kernel->source) /* native code gets all in one */
+        if (!kernel->source) /* native code gets all in one structure */
             continue;
         TRY(add_argument(launch, NO_INPUT, layout->offset, name, error));
         for (uint32_t axis = 0; strides && axis < layout->rank; axis++)
@@ -133,8 +133,7 @@ enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
 void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alternative,
                             struct expression_values *values)
 {
-    for (uint32_t i = kernel->tunable_count;
-         i-- > 0;) { /* values of the last one lie side by side */
+    for (uint32_t i = kernel->tunable_count; i-- > 0;) { /* the last tunable varies fastest */
         const struct vendor_tunable *tunable = &kernel->tunables[i];
         values->integers[VENDOR_TUNABLES + i] = tunable->values[alternative % tunable->count];
         alternative /= tunable->count;
@@ -229,7 +228,7 @@ static enum healcl_status make_out(struct call *call, const struct expression_va
 
 /* ---------------------------------------------------------------- the kernel's step */
 
-/* Copies that a call needs, to be released when it is done. */
+/* Copies that a call needs; they are released after it. */
 struct copies {
     const struct tensor *of[STEP_INPUTS + 1];
     uint32_t count;
@@ -245,7 +244,7 @@ static enum healcl_status add_copy(struct call *call, const struct tensor *from,
     return planner_add_step(call->planner, &step, error);
 }
 
-/* A tensor of its own like another one; is_read: with its elements. */
+/* Makes a new tensor with the shape of another one. is_read: copies its elements too. */
 static enum healcl_status copy_tensor(struct call *call, const struct tensor *from, bool is_read,
                                       uint8_t parameter, struct copies *copies,
                                       const struct tensor **copy, struct healcl_error *error)
@@ -264,7 +263,7 @@ static enum healcl_status release_copies(struct call *call, const struct copies 
     return HEALCL_OK;
 }
 
-/* Whether the kernels want a tensor contiguous that is not. */
+/* Whether the kernels need a tensor contiguous that is not. */
 static bool wants_contiguous(const struct vendor_operation *operation, int number,
                              const struct tensor *tensor)
 {
@@ -281,7 +280,8 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
             continue;
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
-        if (tensors_overlap(tensor, step->out)) /* results are as if all had been read first */
+        if (tensors_overlap(tensor,
+                            step->out)) /* results must be as if all inputs had been read first */
             TRY(copy_tensor(call, tensor, true, parameter, copies, &tensor, error));
         else
             TRY(plan_view(call->planner->plan, tensor->storage, &tensor->layout, &tensor, error));
@@ -291,7 +291,7 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
     return HEALCL_OK;
 }
 
-/* Copies of what the kernels want contiguous and is not. */
+/* Copies the tensors that the kernels need contiguous and that are not. */
 static enum healcl_status make_contiguous(struct call *call, struct step *step,
                                           struct copies *copies, struct healcl_error *error)
 {
@@ -333,7 +333,7 @@ static enum healcl_status add_kernel(struct call *call, const struct step *whole
 
 /* ---------------------------------------------------------------- the body's steps */
 
-/* Tensors by number: those of the step, and behind all names those that the body makes. */
+/* Lists tensors by number: first those of the step, then those that the body makes. */
 static enum healcl_status set_argument(const struct body_argument *from,
                                        const struct expression_values *values,
                                        const struct tensor *const *tensors, struct argument *to,
@@ -375,7 +375,7 @@ static enum healcl_status add_entry(struct call *call, const struct body_entry *
     return HEALCL_OK;
 }
 
-/* Releases the storages of what the body has made, each once. */
+/* Releases the storages of tensors that the body made, each once. */
 static enum healcl_status release_made(struct call *call, const struct step *step,
                                        const struct tensor *const *tensors,
                                        struct healcl_error *error)
@@ -415,7 +415,7 @@ static enum healcl_status add_body(struct call *call, const struct step *step,
         if (status == HEALCL_OK)
             continue;
         error_prefix(error, "its body: %s: ", operation->body[i].name);
-        error_argument(error, -1); /* it is the body's */
+        error_argument(error, -1); /* the argument is the body's */
         return status;
     }
     planner->outer = NULL;
@@ -423,7 +423,7 @@ static enum healcl_status add_body(struct call *call, const struct step *step,
     return release_made(call, step, tensors, error);
 }
 
-/* Keeps an input of a body's step that data may have refused, and what goes with it. */
+/* Adds a check of an input of a body's step, with a copy of the step. */
 static enum healcl_status keep_check(struct vendor_call *made, struct arena *arena,
                                      const struct step *step, int input, int of,
                                      struct healcl_error *error)
@@ -443,8 +443,8 @@ static enum healcl_status keep_check(struct vendor_call *made, struct arena *are
     return HEALCL_OK;
 }
 
-/* Finds what the steps of a body, those from first on, check of the call's inputs: of those that
- * none of these steps has written before. */
+/* Finds the checks that the body's steps, those from `first` on, make of the call's inputs. An
+ * input that an earlier one of these steps has written is not checked. */
 static enum healcl_status find_checks(const struct plan *plan, size_t first,
                                       const struct step *whole, struct vendor_call *made,
                                       struct arena *arena, struct healcl_error *error)
@@ -467,7 +467,7 @@ static enum healcl_status find_checks(const struct plan *plan, size_t first,
 
 /* ---------------------------------------------------------------- both */
 
-/* Memory for what is planned of a call, of its launches too. */
+/* Allocates a call's plan, with its launches. */
 static enum healcl_status make_call(struct call *call, struct arena *arena,
                                     struct vendor_call **made, struct healcl_error *error)
 {
@@ -512,8 +512,8 @@ static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
     return release_copies(call, &copies, error);
 }
 
-/* Nothing that was known of out's values is known any more: nor what the body says of them, for the
- * kernel says nothing. */
+/* Forgets all known facts about the values of out. Facts from the body do not hold for the
+ * kernel. */
 static void forget_out(struct call *call)
 {
     values_forget(&call->planner->values, call->result->storage);
@@ -522,7 +522,7 @@ static void forget_out(struct call *call)
 
 /* ---------------------------------------------------------------- calls that are cached */
 
-/* Whether a call takes the kernel's step and nothing else, where the device has a kernel. */
+/* Whether a call needs only the kernel's step, if the device has a kernel. */
 static bool may_cache(const struct call *call)
 {
     const struct vendor_operation *operation = operation_of(call);
@@ -539,7 +539,7 @@ static bool may_cache(const struct call *call)
     return true;
 }
 
-/* Layouts that are there as long as what is cached. */
+/* Copies layouts so that they live as long as the cache. */
 static enum healcl_status keep_layouts(struct arena *arena, struct expression_values *values,
                                        struct healcl_error *error)
 {
@@ -554,7 +554,7 @@ static enum healcl_status keep_layouts(struct arena *arena, struct expression_va
     return HEALCL_OK;
 }
 
-/* Plans a call for itself and for those to come. */
+/* Plans a call and adds its plan to the cache. */
 static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
                                       struct healcl_error *error)
 {
@@ -562,7 +562,7 @@ static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
     struct arena *arena = planner->kept->arena;
     const uint64_t peak = planner->plan->bytes_peak;
     struct vendor_call *made;
-    planner->kept->count++; /* also where it is refused: its memory is taken */
+    planner->kept->count++; /* even if it is refused: its memory is allocated */
     TRY(make_call(call, arena, &made, error));
     made->ran = arena_alloc(arena, sizeof *made->ran);
     NEED_MEMORY(made->ran, error);
@@ -578,7 +578,8 @@ static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
     return cached_call_add(call, &plan, error);
 }
 
-/* Adds the one step of a call that is cached, unless what has run cannot run now. */
+/* Adds the one step of a cached call. *is_added is false if the kernel that ran last cannot run
+ * now. */
 static enum healcl_status add_cached(struct call *call, const struct vendor_plan *kept,
                                      bool *is_added, struct healcl_error *error)
 {
@@ -590,7 +591,7 @@ static enum healcl_status add_cached(struct call *call, const struct vendor_plan
         if (!operation->names.of[i].name)
             continue;
         step.arguments[i].parameter = (uint8_t)operation->parameter_of[i];
-        step.in[i] = call->tensors[operation->parameter_of[i]]; /* of this call alone */
+        step.in[i] = call->tensors[operation->parameter_of[i]]; /* belongs to this call alone */
     }
     *is_added = kept->bytes <= planner->memory_limit - planner->bytes_live &&
                 planner->kept->runs_again(&step, planner->kept->device);

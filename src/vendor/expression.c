@@ -9,12 +9,14 @@
 
 enum { NESTING_MAX = 64, TIGHTEST = 4 };
 
-/* Kinds of nodes: what has no operator; operators, and functions, in the order of their tables. */
+/* Kinds of nodes: those without operator, then operators and functions, in the order of their
+ * tables. */
 enum { NUMBER, INTEGER, NOT, NEGATIVE };
 enum { OR = NEGATIVE + 1, AND, EQ, NE, LE, GE, LT, GT, PLUS, MINUS, TIMES, DIVIDE, REMAINDER };
 enum { SHAPE = REMAINDER + 1, STRIDE, OFFSET, RANK, SIZE, DTYPE, PRESENT, MIN, MAX, LOG2 };
 
-/* Operators by how they bind, the loosest first; of those that begin alike the longer one first. */
+/* Operators by precedence, the lowest first. Of two with the same beginning, the longer one comes
+ * first. */
 static const struct {
     uint32_t level;
     const char *text;
@@ -33,7 +35,7 @@ static const struct {
 
 struct node {
     int kind;
-    uint32_t name;        /* the tensor of a function, or the integer */
+    uint32_t name;        /* tensor of a function, or number of the integer */
     uint32_t left, right; /* operands */
     int64_t number;
 };
@@ -41,7 +43,7 @@ struct node {
 struct expression {
     const char *text;
     uint32_t root, count;
-    struct node nodes[]; /* at most one for each character */
+    struct node nodes[]; /* at most one per character */
 };
 
 /* ---------------------------------------------------------------- parsing */
@@ -87,7 +89,7 @@ static uint32_t add_node(struct parser *parser, struct node node)
 
 static enum healcl_status parse_level(struct parser *parser, uint32_t level, uint32_t *node);
 
-/* A word at the parser's place, which it passes. */
+/* Reads a word at the parser's place, and moves past it. */
 static size_t take_word(struct parser *parser, const char **word)
 {
     *word = parser->at += strspn(parser->at, " ");
@@ -166,7 +168,7 @@ static enum healcl_status parse_primary(struct parser *parser, uint32_t *node)
     return HEALCL_OK;
 }
 
-/* The operator of that level which comes next. */
+/* Reads the next operator, if it has that level. */
 static bool take_operator(struct parser *parser, uint32_t level, int *kind)
 {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)

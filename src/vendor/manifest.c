@@ -1,4 +1,5 @@
-/* Manifests: JSON that tells of operations and kernels, read as if from an enemy. */
+/* Reads manifests: JSON that describes operations and kernels. They are treated as hostile
+ * input. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "core/json_tree.h"
 #include "vendor/manifest_reader.h"
 
-enum { LIST_MAX = 64, VALUES_MAX = 1 << 17 /* of a manifest's JSON, names among them */ };
+enum { LIST_MAX = 64, VALUES_MAX = 1 << 17 /* of a manifest's JSON, including names */ };
 
 /* ---------------------------------------------------------------- parameters and results */
 
@@ -35,7 +36,7 @@ static enum healcl_status read_dtype(const struct reader *reader, const cJSON *n
     return HEALCL_OK;
 }
 
-/* One dtype or a list of them. */
+/* Reads one dtype or a list of them. */
 static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *object,
                                       uint32_t *dtypes)
 {
@@ -52,7 +53,7 @@ static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *
     return HEALCL_OK;
 }
 
-/* "residues", or the least and the largest one. */
+/* Reads "residues", or the minimum and the maximum. */
 static enum healcl_status read_values(const struct reader *reader, const cJSON *object,
                                       struct vendor_parameter *parameter)
 {
@@ -183,13 +184,13 @@ static enum healcl_status read_rules(const struct reader *reader, const cJSON *o
 
 /* ---------------------------------------------------------------- bodies */
 
-/* Names of the tensors that a body makes, behind all others. */
+/* Adds the names of the tensors that a body makes after all others. */
 struct body_names {
     const char *of[BODY_ENTRIES_MAX];
     uint32_t count;
 };
 
-/* The number of a tensor, or NO_INPUT. */
+/* Returns the number of a tensor, or NO_INPUT. */
 static int tensor_number(const struct vendor_operation *operation, const struct body_names *made,
                          const char *name)
 {
@@ -202,7 +203,7 @@ static int tensor_number(const struct vendor_operation *operation, const struct 
     return NO_INPUT;
 }
 
-/* Removes a transcript's tags: {"arg_type": ..., "value": ...}, {"inf_name": ...}. */
+/* Removes the tags of a transcript: {"arg_type": ..., "value": ...}, {"inf_name": ...}. */
 static const cJSON *untagged(const cJSON *node)
 {
     for (int i = 0; i < 2 && cJSON_IsObject(node); i++) {
@@ -244,7 +245,8 @@ static enum healcl_status read_body_argument(const struct reader *reader,
     return HEALCL_OK;
 }
 
-/* Whether a form takes its arguments as they are written; and none that a body cannot have. */
+/* Whether a form accepts the arguments as written. Arguments that a body cannot have are
+ * refused. */
 static enum healcl_status check_body_entry(const struct reader *reader, const cJSON *object,
                                            const struct body_entry *from, const struct form **form)
 {
@@ -277,7 +279,7 @@ static enum healcl_status read_body_out(const struct reader *reader, const cJSON
             REFUSE_AT(reader, object, "out", "is missing");
         return HEALCL_OK;
     }
-    if (!makes) /* one more name of the tensor that it writes */
+    if (!makes) /* another name of the tensor that it writes */
         return HEALCL_OK;
     if (!cJSON_IsString(out) || !manifest_is_word(out->valuestring))
         REFUSE_AT(reader, object, "out", "must name a tensor");
@@ -380,8 +382,7 @@ static enum healcl_status read_operation(struct reader *reader, const cJSON *obj
 
 /* ---------------------------------------------------------------- replacements */
 
-/* The kind of steps that manifests call so, and that another kernel can be given for; STEP_KINDS
- * where there is none. */
+/* Returns the kind of step with this name, if kernels can replace it, else STEP_KINDS. */
 static int replaceable_kind(const char *id)
 {
     int kind = 0;
@@ -414,7 +415,7 @@ static enum healcl_status read_replacement(struct reader *reader, const cJSON *o
     TRY(manifest_add_identity(reader, object, made->kernel,
                               &reader->operations->replacement_identities[kind]));
     struct vendor_replacement **last = &reader->operations->replacements[kind];
-    while (*last) /* the first one that can run a step does */
+    while (*last) /* the first one that can run a step is used */
         last = &(*last)->next;
     *last = made;
     return HEALCL_OK;

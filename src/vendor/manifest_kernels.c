@@ -1,4 +1,4 @@
-/* Kernels that a manifest names: their sources, options and libraries. */
+/* Reads kernels of a manifest: their sources, options and libraries. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ enum { SOURCE_MAX = 4 << 20, PATH_SIZE = 1024 };
 
 #define TRUST "only a folder that is trusted may have that: --trust DIR"
 
-/* The path of a file in the manifest's folder, that a member names. */
+/* The path of a file in the manifest's folder that a member names. */
 static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
                                   const char *member, char path[PATH_SIZE])
 {
@@ -36,7 +36,8 @@ static enum healcl_status path_of(const struct reader *reader, const cJSON *obje
 
 /* ---------------------------------------------------------------- options of compilers */
 
-/* NAME, or NAME=VALUE. Compilers take texts apart at quotes and backslashes, each in its way. */
+/* Whether a text is NAME or NAME=VALUE. Quotes and backslashes are refused, because compilers split
+ * texts at them in different ways. */
 static bool is_macro(const char *text)
 {
     char name[TEXT_MAX + 1];
@@ -44,7 +45,7 @@ static bool is_macro(const char *text)
     return manifest_is_word(name) && !strpbrk(text, "\"'\\`");
 }
 
-/* A switch as OpenCL 1.2 has them: none of them names a file. */
+/* A switch of OpenCL 1.2. No such switch names a file. */
 static bool is_switch(const char *text)
 {
     static const char all[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_=+.-";
@@ -53,7 +54,7 @@ static bool is_switch(const char *text)
     return strncmp(text, "-cl-", 4) == 0 && strspn(text, all) == strlen(text);
 }
 
-/* Macros and switches alone: other options have compilers read files, and write them. */
+/* Allows only macros and switches. Other options can make compilers read or write files. */
 static enum healcl_status check_options(const struct reader *reader, const cJSON *object,
                                         const char *options)
 {
@@ -120,7 +121,7 @@ static enum healcl_status read_defines(const struct reader *reader, const cJSON 
     return HEALCL_OK;
 }
 
-/* "key_switch[STAGES=2,LOCAL=64]", or the kernel's name alone. */
+/* Writes "key_switch[STAGES=2,LOCAL=64]", or only the kernel's name. */
 static enum healcl_status name_alternatives(const struct reader *reader,
                                             struct vendor_kernel *kernel)
 {
@@ -161,7 +162,7 @@ static enum healcl_status read_tunable_values(const struct reader *reader, const
     return HEALCL_OK;
 }
 
-/* Integers that a kernel's expressions may name too, and its source gets as macros. */
+/* Integers that a kernel's expressions may use too. Its source gets them as macros. */
 static enum healcl_status read_tunables(const struct reader *reader, const cJSON *object,
                                         struct expression_names *names,
                                         struct vendor_kernel *kernel)
@@ -206,7 +207,7 @@ enum healcl_status manifest_add_identity(const struct reader *reader, const cJSO
     return HEALCL_OK;
 }
 
-/* A tensor's name stands for its memory, anything else is an integer. */
+/* The name of a tensor stands for its memory. Anything else is an integer expression. */
 static enum healcl_status read_arguments(const struct reader *reader, const cJSON *object,
                                          const struct expression_names *names,
                                          struct vendor_kernel *kernel)
@@ -254,7 +255,7 @@ enum healcl_status manifest_load_library(const struct reader *reader, const stru
     struct vendor_operations *all = reader->operations;
     struct vendor_library *library = arena_alloc(all->arena, sizeof *library);
     NEED_MEMORY(library, reader->error);
-    library->handle = dlopen(pending->path, RTLD_NOW | RTLD_LOCAL); /* the path has a '/' */
+    library->handle = dlopen(pending->path, RTLD_NOW | RTLD_LOCAL); /* the path contains '/' */
     if (!library->handle)
         REFUSE_AT(reader, pending->object, "library", "%.400s", dlerror());
     library->next = all->libraries;
@@ -263,7 +264,7 @@ enum healcl_status manifest_load_library(const struct reader *reader, const stru
     if (!entry)
         REFUSE_AT(reader, pending->object, "entry", "the library has no function '%s'",
                   pending->kernel->kernel);
-    memcpy(&pending->kernel->native, &entry, sizeof entry); /* as POSIX has it */
+    memcpy(&pending->kernel->native, &entry, sizeof entry); /* the conversion that POSIX requires */
     return HEALCL_OK;
 }
 

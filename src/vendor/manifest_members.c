@@ -1,4 +1,4 @@
-/* Members of a manifest's JSON. */
+/* Reads members of a manifest's JSON. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <errno.h>
 #include <math.h>
@@ -32,8 +32,8 @@ static void pass_string(struct place *place)
     place->at += *place->at == '"';
 }
 
-/* Looks for a node in the text of another one, which is valid, and whose parts cJSON has kept in
- * their order. */
+/* Finds a node in the text of another node. The text is valid JSON, and cJSON kept the order of its
+ * parts. */
 static bool find_node(struct place *place, const cJSON *node, const cJSON *wanted)
 {
     pass_spaces(place);

@@ -1,4 +1,4 @@
-/* Folders of manifests, and the handle that keeps what they say. */
+/* Folders of manifests, and the handle that stores their contents. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
