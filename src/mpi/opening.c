@@ -60,7 +60,7 @@ static enum healcl_status compare(const struct opening *opening, const struct ra
 
 /* ---------------------------------------------------------------- devices */
 
-/* The item of a list with commas that is this rank's; freed with free(). */
+/* Returns this rank's item of a list separated by commas, to be freed with free(). */
 static char *item_of(const char *list, const struct ranks *ranks)
 {
     int count = 1;
@@ -78,7 +78,7 @@ static bool is_like(const struct device_info *info, const struct device_info *be
            !device_unusable(info);
 }
 
-/* This rank's among the devices that are like the one which would be taken alone. */
+/* Selects this rank's device among those that are like the default device. */
 static size_t device_of(const struct device_info *list, size_t count, size_t best,
                         const struct ranks *ranks)
 {
@@ -128,10 +128,10 @@ static enum healcl_status open_transcript(struct opening *opening, const struct 
 {
     struct healcl_limits limits = opening->job.limits;
     opening->memory_limit = limits.memory_bytes;
-    /* The ranks of a host share its memory. */
+    /* The ranks on a host share its memory. */
     if (limits.memory_bytes == 0 && (opening->reference || opening->info.unified_memory))
         opening->memory_limit = host_memory() / (uint64_t)ranks->local_count;
-    /* No rank has the tensors of what is split. */
+    /* No rank has the whole of a split tensor. */
     limits.memory_bytes = opening->is_split ? 0 : opening->memory_limit;
     TRY((opening->is_split ? transcript_open_plain : healcl_transcript_open)(
         opening->job.file, &limits, &opening->transcript, error));
@@ -148,7 +148,7 @@ int opening_open(struct opening *opening, struct ranks *ranks)
         status = choose(opening, ranks, &error);
     if (status == HEALCL_OK) {
         status = open_transcript(opening, ranks, &error);
-        /* The message about a file that cannot be read names it. */
+        /* The message about an unreadable file already names it. */
         file = status == HEALCL_USAGE ? NULL : opening->job.file;
     }
     int code = ranks_agree(ranks, status, file, &error);

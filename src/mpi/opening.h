@@ -1,5 +1,4 @@
-/* Every command of healcl-mpi takes and opens these at each rank: a command line, a transcript and
- * a device. */
+/* Each rank of a healcl-mpi command reads the command line, and opens a transcript and a device. */
 #ifndef HEALCL_MPI_OPENING_H
 #define HEALCL_MPI_OPENING_H
 
@@ -9,37 +8,37 @@
 
 extern const struct command command_run_ranks, command_serve;
 
-/* The memory of each command begins with it. */
+/* The state of each command begins with this structure. */
 struct opening {
     /* The command line sets these. */
-    struct command_job job; /* its selector: with commas between several; NULL: none is named */
+    struct command_job job; /* selectors separated by commas; NULL: none was named */
     const char *package;    /* or NULL */
-    bool reference;         /* the host's, instead of a device */
-    bool is_split; /* all ranks do one request: the transcript's plan is for parts to be made of */
+    bool reference;         /* use the host reference instead of a device */
+    /* All ranks work on one request. Parts are made from the transcript's plan. */
+    bool is_split;
     /* Set by opening_open, with the job's device. */
     struct healcl_transcript *transcript;
     char transcript_hash[HASH_SIZE], plan_hash[HASH_SIZE];
     struct device_info info; /* of the device */
-    uint64_t memory_limit;   /* of the tensors of one rank; 0: there is none */
+    uint64_t memory_limit;   /* limit for the tensors of one rank; 0: no limit */
 };
 
-/* Looks whether options of devices agree: a step of commands before MPI begins. A mistake, which
- * all ranks have, is reported by the first one alone. Returns GOES_ON or the exit code. */
+/* Checks that the options of devices agree, before MPI begins. A mistake is the same at all ranks,
+ * so only the first rank reports it. Returns GOES_ON or the exit code. */
 int opening_prepare(const struct command *command, void *self);
 
-/* Begins MPI, and the report of rank 0. Returns GOES_ON or the exit code of all. */
+/* Begins MPI, and the report of rank 0. Returns GOES_ON or the exit code of all ranks. */
 int opening_start(struct opening *opening, struct ranks *ranks);
 
-/*
- * Opens both. The ranks of a host take its devices in turn: those that devices names; else the one
- * that HEALCL_DEVICE names; else all that are of one kind with the best one and of its platform.
- * Returns GOES_ON; or where that fails at a rank, or its version, transcript or plan are not rank
- * 0's, the exit code of all. All ranks call this. Released with opening_release.
- */
+/* Opens the transcript and the device. The ranks on a host take its devices in turn: those that the
+ * selector names, else the one that HEALCL_DEVICE names. Otherwise they take all devices of the
+ * best device's kind and platform. Returns GOES_ON, or the exit code of all ranks. It fails if a
+ * rank fails, or if its version, transcript or plan differs from rank 0's. All ranks call this.
+ * Release with opening_release. */
 int opening_open(struct opening *opening, struct ranks *ranks);
 void opening_release(struct opening *opening);
 
-/* Names a rank's device. */
+/* Returns the name of a rank's device. */
 const char *opening_device(const struct opening *opening);
 
 #define DEVICES_OPTION                                                                            \

@@ -15,15 +15,15 @@
 enum {
     TAG_QUESTION = 1,
     TAG_ANSWER,
-    REST_NANOSECONDS = 50000, /* between two looks, twice as long after each that finds nothing */
+    REST_NANOSECONDS = 50000, /* pause between two polls; doubles after each that finds nothing */
     REST_NANOSECONDS_MAX = 2000000,
-    END_SECONDS = 5 /* that ending all ranks may take, before this one just ends */
+    END_SECONDS = 5 /* most seconds to end all ranks, before this process just exits */
 };
 
-/* 0: whether the rank may tell of an error; else how many numbers it takes. */
+/* 0: asks to report an error; else the count of numbers to take */
 typedef uint64_t question;
 
-/* Returns how long the next rest is to be. */
+/* Pauses, and returns the length of the next pause. */
 static long rest(long nanoseconds)
 {
     nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
@@ -45,7 +45,7 @@ static uint64_t answer(struct ranks *ranks, question asked)
     return reply;
 }
 
-/* Looks for questions again and again. To wait in MPI_Recv would keep a processor busy. */
+/* Polls for questions. Waiting in MPI_Recv would keep a processor busy. */
 static void *answer_all(void *context)
 {
     struct ranks *ranks = context;
@@ -68,7 +68,7 @@ static void *answer_all(void *context)
     return NULL;
 }
 
-/* Answers belong to questions by their order: a rank asks one at a time. */
+/* Answers match questions by their order: each rank asks one question at a time. */
 static uint64_t ask(struct ranks *ranks, question asked)
 {
     uint64_t reply = 0;
@@ -99,7 +99,7 @@ static void find_host(struct ranks *ranks)
     MPI_Comm_free(&host);
 }
 
-/* Where launcher and MPI do not know each other, each process is rank 0 of 1 and does all. */
+/* If the launcher and MPI do not match, each process is rank 0 of 1 and does all the work. */
 static void check_launcher(const struct ranks *ranks)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
@@ -115,7 +115,7 @@ static void check_launcher(const struct ranks *ranks)
     }
 }
 
-/* The ranks of this process, for memory that runs out. */
+/* The ranks of this process, for use when memory runs out. */
 static struct ranks *begun;
 
 static void end_without_memory(void)
@@ -151,8 +151,8 @@ void ranks_begin(struct ranks *ranks)
     exit(code);
 }
 
-/* Rests until MPI_Wait returns at once: waiting would keep a processor busy. Returns
- * false where that takes more than so many seconds; 0: no limit. */
+/* Pauses until the request has completed, because waiting in MPI would keep a processor busy.
+ * Returns false if that takes more than `seconds`; 0: no limit. */
 static bool rest_until_done(MPI_Request request, unsigned seconds)
 {
     const uint64_t end = monotonic_nanoseconds() + seconds * UINT64_C(1000000000);
@@ -238,9 +238,9 @@ void ranks_notice(const struct ranks *ranks, const char *format, ...)
     print_notice("rank %d on %s: %s", ranks->rank, ranks->host, line);
 }
 
-/* The alarm at the end of the time that an end may take. */
+/* The alarm if ending takes too long. */
 static volatile sig_atomic_t code_of_alarm;
-static char unreported[1024]; /* a line that nobody has heard yet */
+static char unreported[1024]; /* a message that was not printed yet */
 
 static void on_alarm(int number)
 {
@@ -263,7 +263,7 @@ _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct he
     snprintf(unreported, sizeof unreported, "%s: rank %d on %s: %s\n", this_program->name,
              ranks->rank, ranks->host, error->message);
     verdict_report_last(code);
-    /* From here on the process lives for seconds at most, whatever MPI waits for. */
+    /* From now on the process ends within seconds, even if MPI hangs. */
     code_of_alarm = code;
     signal(SIGALRM, on_alarm);
     alarm(END_SECONDS);
@@ -273,7 +273,7 @@ _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct he
         report_error(ranks, file, error);
         MPI_Abort(ranks->comm, code);
     }
-    /* Another rank ends this one; the alarm does where that one has gone. */
+    /* Another rank ends this process. If that rank has gone, the alarm does. */
     for (;;)
         pause();
 }

@@ -1,4 +1,4 @@
-/* healcl-mpi run */
+/* healcl-mpi run: one transcript, split among ranks. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,22 +16,22 @@ enum { REPEAT_MAX = 1000000 };
 
 struct reduce {
     struct ranks *ranks;
-    uint64_t bytes_sent; /* to other ranks, so far */
+    uint64_t bytes_sent; /* sent to other ranks, so far */
 };
 
 /* Figures of one rank. */
 struct ran {
-    uint64_t nanoseconds;          /* median of the runs that count */
-    uint64_t exchange_nanoseconds; /* of them, in exchanges, waiting for other ranks too: median */
+    uint64_t nanoseconds;          /* median of the counted runs */
+    uint64_t exchange_nanoseconds; /* part of it in exchanges, with waits for other ranks; median */
     uint64_t bytes_uploaded;       /* by the first run */
-    uint64_t bytes_sent;           /* to other ranks, by one run */
-    uint64_t bytes_foreseen;       /* the same, by the plan */
-    uint64_t tensor_bytes;         /* most that live tensors take, by the plan */
-    uint64_t device_bytes;         /* most allocated on the device */
+    uint64_t bytes_sent;           /* to other ranks, in one run */
+    uint64_t bytes_foreseen;       /* the same, as planned */
+    uint64_t tensor_bytes;         /* peak of live tensors, as planned */
+    uint64_t device_bytes;         /* peak of memory allocated on the device */
     char host[MPI_MAX_PROCESSOR_NAME], device[256];
 };
 
-/* One `healcl-mpi run`. */
+/* The state of `healcl-mpi run`. */
 struct run_ranks_command {
     struct opening opening;
     uint32_t repeat;
@@ -42,8 +42,8 @@ struct run_ranks_command {
     struct healcl_transcript *part;
     struct healcl_session *run;
     struct reduce reduce;
-    struct ran ran, *all; /* of this rank; of each, at rank 0 */
-    /* Results that carry an expected tensor, and those of them that differ on any rank. */
+    struct ran ran, *all; /* of this rank; at rank 0, of all ranks */
+    /* Number of results with an expected tensor, and of those that differ on any rank. */
     size_t compared, different;
 };
 
@@ -54,8 +54,9 @@ struct pieces {
     int *counts, *places; /* by rank */
 };
 
-/* MPI's own waiting would keep a processor busy, which other ranks may compute on. Most waits are
- * short where each has its own. sched_yield would wait for whole time slices of other processes. */
+/* Waiting in MPI would keep a processor busy that other ranks may compute on. Most waits are short
+ * if each rank has its own processor. sched_yield would wait for whole time slices of other
+ * processes. */
 static void wait_for(MPI_Request *request)
 {
     enum { AWAKE_NANOSECONDS = 50000, REST_NANOSECONDS = 50000 };
@@ -68,7 +69,7 @@ static void wait_for(MPI_Request *request)
     }
 }
 
-/* Others' summands of this rank's piece come one behind the other, by rank. */
+/* Receives the other ranks' summands of this rank's piece, concatenated by rank. */
 static void gather_summands(struct reduce *reduce, const struct pieces *pieces, MPI_Datatype type,
                             size_t item, const char *block, char *summands)
 {
@@ -88,7 +89,7 @@ static void gather_summands(struct reduce *reduce, const struct pieces *pieces, 
             reduce->bytes_sent += (uint64_t)pieces->counts[rank] * item;
 }
 
-/* Makes a block the sum of all ranks'. */
+/* Replaces a block by the sum of all ranks' blocks. */
 static void add_block(struct reduce *reduce, const struct healcl_exchange *exchange, size_t first,
                       size_t count, char *data, char *summands, const struct pieces *pieces)
 {
@@ -114,8 +115,8 @@ static void add_block(struct reduce *reduce, const struct healcl_exchange *excha
     reduce->bytes_sent += own * item * (size_t)(ranks->count - 1);
 }
 
-/* The function of sessions that exchanges sums, of which context is a struct reduce. Each rank adds
- * up a piece of the tensor and gives it to the others. Where MPI fails it ends all ranks. */
+/* The exchange function of sessions; context is a struct reduce. Each rank sums a piece of the
+ * tensor, and sends it to the others. If MPI fails, it ends all ranks. */
 static enum healcl_status reduce_exchange(void *context, const struct healcl_exchange *exchange,
                                           void *data, struct healcl_error *error)
 {
@@ -138,7 +139,7 @@ static enum healcl_status reduce_exchange(void *context, const struct healcl_exc
 
 /* ---------------------------------------------------------------- the split */
 
-/* Rank 0 chooses. Returns GOES_ON or the exit code of all. */
+/* Rank 0 chooses the axis. Returns GOES_ON or the exit code of all ranks. */
 static int choose(struct run_ranks_command *self)
 {
     struct healcl_split *split = &self->split;
@@ -157,7 +158,7 @@ static int choose(struct run_ranks_command *self)
     return code;
 }
 
-/* A whole transcript may take more than a rank has. */
+/* A whole transcript may need more memory than a rank has. */
 static enum healcl_status check_memory(const struct run_ranks_command *self,
                                        struct healcl_error *error)
 {
@@ -200,8 +201,8 @@ static void note_rank(struct run_ranks_command *self, uint64_t *times, uint64_t 
     snprintf(self->ran.device, sizeof self->ran.device, "%s", opening_device(&self->opening));
 }
 
-/* The first run, which builds kernels and uploads what stays, does not count where others follow.
- */
+/* The first run builds kernels and uploads constant data. It does not count if other runs
+ * follow. */
 static enum healcl_status run_all(struct run_ranks_command *self, struct healcl_error *error)
 {
     const uint32_t warm_up = self->repeat > 1;
@@ -224,7 +225,7 @@ static enum healcl_status run_all(struct run_ranks_command *self, struct healcl_
     return status;
 }
 
-/* Compares this rank's part of each result. A result that differs anywhere counts once. */
+/* Compares this rank's part of each result. A result that differs on any rank counts once. */
 static enum healcl_status compare(struct run_ranks_command *self, struct healcl_error *error)
 {
     size_t count;
@@ -246,8 +247,8 @@ static enum healcl_status compare(struct run_ranks_command *self, struct healcl_
     return HEALCL_OK;
 }
 
-/* Returns GOES_ON or the exit code of all. Other ranks wait for a part that runs, so that a rank
- * ends them where it fails then. */
+/* Returns GOES_ON or the exit code of all ranks. Once a part runs, other ranks wait for it, so a
+ * rank that fails then ends all ranks. */
 static int run_part(struct run_ranks_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};

@@ -1,4 +1,4 @@
-/* healcl-mpi serve */
+/* healcl-mpi serve: requests distributed among ranks. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -20,59 +20,60 @@ enum { INPUTS_MAX = 64, SESSIONS_MAX = 16, BATCH_MAX = 1024, PATH_SIZE = 2 * PAT
 
 /* Figures of one rank, or of all. */
 struct served {
-    uint64_t requests; /* that have a result from this run */
-    uint64_t left_out; /* that had one before, with --resume */
+    uint64_t requests; /* with a result from this run */
+    uint64_t left_out; /* with an earlier result, for --resume */
     uint64_t failed;
-    uint64_t nanoseconds; /* from the moment when all ranks are ready to its last request */
+    uint64_t nanoseconds; /* from when all ranks are ready to its last request's end */
     uint64_t bytes_uploaded, bytes_written;
-    uint64_t device_bytes;    /* allocated on the device in the end, by all sessions */
-    uint64_t batches;         /* runs, of one request or several */
-    uint32_t sessions, batch; /* at the same time; the requests of a whole batch */
+    uint64_t device_bytes;    /* allocated on the device at the end, by all sessions */
+    uint64_t batches;         /* runs of one or more requests */
+    uint32_t sessions, batch; /* concurrent sessions; requests of a full batch */
     char host[MPI_MAX_PROCESSOR_NAME], device[256];
 };
 
-/* One `healcl-mpi serve`. */
+/* The state of `healcl-mpi serve`. */
 struct serve_command {
     struct opening opening;
     bool resume;
-    uint32_t sessions;               /* that run at the same time */
-    uint32_t batch;                  /* requests that a run does at once */
-    const char *results;             /* the folder */
+    uint32_t sessions;               /* concurrent sessions */
+    uint32_t batch;                  /* requests per run */
+    const char *results;             /* folder of the results */
     const char *entries[INPUTS_MAX]; /* "ENTRY=DIR" */
     const char *folders[INPUTS_MAX]; /* DIR */
     size_t input_count;
 
     struct ranks ranks;
     size_t inputs[INPUTS_MAX]; /* numbers of the transcript's inputs */
-    char *text;                /* names of requests, a 0 behind each */
+    char *text;                /* names of requests, each ends with a 0 */
     const char **names;
     size_t count;
-    int64_t since[2]; /* seconds and nanoseconds: older results are another transcript's */
-    /* All threads use these, behind the lock. */
+    /* Seconds and nanoseconds. Older results are of another transcript. */
+    int64_t since[2];
+    /* Shared by all threads; the lock protects them. */
     pthread_mutex_t lock;
     struct served served;
     uint64_t start;
-    uint64_t *nanoseconds; /* served.requests of them */
-    /* At rank 0, in the end: figures of all ranks, and times of all requests with a result. */
+    uint64_t *nanoseconds; /* served.requests times */
+    /* At rank 0, at the end: figures of all ranks, and times of all requests with a result. */
     struct served *of_ranks;
     uint64_t *of_requests;
 };
 
-/* A request in hand. */
+/* A current request. */
 struct request {
     const char *name;
     uint64_t start;
     void **data; /* elements of each input, then of each result */
 };
 
-/* A thread with a batcher of its own. */
+/* A thread with a batcher. */
 struct worker {
     struct serve_command *command;
     pthread_t thread;
     struct healcl_batcher *batcher;
     size_t batch; /* of the batcher */
     struct request *requests;
-    struct healcl_request *asked; /* the same, for the batcher */
+    struct healcl_request *asked; /* the same requests, for the batcher */
 };
 
 static const struct healcl_tensor_info *input_of(const struct serve_command *self, size_t i)
@@ -98,7 +99,7 @@ static void input_path(const struct serve_command *self, const char *name, size_
     snprintf(path, PATH_SIZE, "%s/%s.npy", self->folders[input], name);
 }
 
-/* "FOLDER/NAME.npy", or where the transcript has several results "FOLDER/NAME.ENTRY.npy". */
+/* Writes "FOLDER/NAME.npy", or "FOLDER/NAME.ENTRY.npy" if the transcript has several results. */
 static void result_path(const struct serve_command *self, const char *name, size_t result,
                         char path[PATH_SIZE])
 {
@@ -114,7 +115,8 @@ static int is_request(const struct dirent *entry)
     return *entry->d_name != '.' && length > 4 && strcmp(entry->d_name + length - 4, ".npy") == 0;
 }
 
-/* The names of all files in the first input's folder, in their order. The others have the same. */
+/* Lists the names of all files in the first input's folder, sorted. The other folders have the same
+ * names. */
 static enum healcl_status read_names(struct serve_command *self, size_t *size,
                                      struct healcl_error *error)
 {
@@ -143,7 +145,7 @@ static enum healcl_status read_names(struct serve_command *self, size_t *size,
     return HEALCL_OK;
 }
 
-/* Makes the folder and reads the names, at rank 0 alone. */
+/* Creates the folder and reads the names, only at rank 0. */
 static int begin(struct serve_command *self, size_t *size)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -156,7 +158,7 @@ static int begin(struct serve_command *self, size_t *size)
     return status == HEALCL_OK ? GOES_ON : end_error(&error, false);
 }
 
-/* Gives rank 0's names to all ranks. */
+/* Sends rank 0's names to all ranks. */
 static void share_names(struct serve_command *self, size_t size)
 {
     enum { AT_ONCE = 1 << 30 };
@@ -177,8 +179,8 @@ static void share_names(struct serve_command *self, size_t size)
 
 /* ---------------------------------------------------------------- what is done already */
 
-/* The file whose text says of which transcript results are, since it has been written. Rank 0 keeps
- * it where that is this one, and there is something to go on with. */
+/* Sets `since` to the time of a file that identifies the transcript of all later results. With
+ * --resume the file is kept if it identifies this transcript. Rank 0 calls this. */
 static enum healcl_status find_since(struct serve_command *self, struct healcl_error *error)
 {
     char path[PATH_SIZE], wanted[2 * HASH_SIZE + 1], found[sizeof wanted] = "";
@@ -209,7 +211,8 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* Whether all results are there, which appear whole, and are newer than the inputs. */
+/* Whether all results exist and are newer than the inputs. Result files only appear when
+ * complete. */
 static bool is_done(const struct serve_command *self, const char *name)
 {
     char path[PATH_SIZE];
@@ -219,7 +222,8 @@ static bool is_done(const struct serve_command *self, const char *name)
         input_path(self, name, i, path);
         if (stat(path, &about) != 0)
             return false;
-        if (is_before(&newest, &about.st_ctim)) /* of its last change, or of its name's */
+        if (is_before(&newest,
+                      &about.st_ctim)) /* time of the last change of the file or its name */
             newest = about.st_ctim;
     }
     for (size_t i = 0; i < result_count(self); i++) {
@@ -277,7 +281,7 @@ static void note_failure(struct serve_command *self, const char *name,
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Ends all ranks for what is no request's fault. */
+/* Ends all ranks because of an error that no request caused. */
 static void check(struct serve_command *self, enum healcl_status status,
                   const struct healcl_error *error)
 {
@@ -343,7 +347,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Memory for the inputs and results of a request. */
+/* Allocates memory for the inputs and results of a request. */
 static void make_room(const struct serve_command *self, struct request *request,
                       struct healcl_request *asked)
 {
@@ -357,7 +361,7 @@ static void make_room(const struct serve_command *self, struct request *request,
     asked->results = request->data + inputs;
 }
 
-/* A batch may take its share of a device with memory of its own. */
+/* A batch may use its share of a device's own memory. */
 static enum healcl_status worker_open(struct worker *worker, struct healcl_error *error)
 {
     struct serve_command *self = worker->command;
@@ -392,7 +396,7 @@ static void worker_close(struct worker *worker)
     free(worker->asked);
 }
 
-/* Opening sessions takes turns, as opening devices does. */
+/* Sessions are opened one at a time, as devices are. */
 static enum healcl_status open_workers(struct serve_command *self, struct worker *workers,
                                        struct healcl_error *error)
 {
@@ -406,7 +410,7 @@ static enum healcl_status open_workers(struct serve_command *self, struct worker
     return HEALCL_OK;
 }
 
-/* The first request makes kernels: the other threads begin behind it. */
+/* The first request builds kernels. The other threads start after it. */
 static void work_all(struct serve_command *self, struct worker *workers)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -436,8 +440,8 @@ static enum healcl_status find_inputs(struct serve_command *self, struct healcl_
     return HEALCL_OK;
 }
 
-/* Refuses results that links lead from to files of requests. Hard links need no look: a result gets
- * a new file. */
+/* Refuses a result whose path is a symbolic link to an input file. Hard links need no check,
+ * because a result is a new file. */
 static enum healcl_status check_links(const struct serve_command *self, struct healcl_error *error)
 {
     char path[PATH_SIZE], input[PATH_SIZE];
@@ -457,9 +461,9 @@ static enum healcl_status check_links(const struct serve_command *self, struct h
     return HEALCL_OK;
 }
 
-/* Serves requests until there are none: each of the sessions' threads takes one batch after the
- * other, so that one reads and uploads while another one computes. Returns GOES_ON or the exit code
- * of all. What a device or a file does wrong behind the opening ends all ranks. */
+/* Serves all requests. Each of the sessions' threads takes one batch after the other, so that one
+ * thread transfers data while another computes. Returns GOES_ON or the exit code of all ranks. A
+ * later failure of a device or file ends all ranks. */
 static int serve(struct serve_command *self)
 {
     struct worker workers[SESSIONS_MAX] = {{.command = NULL}};
@@ -491,7 +495,7 @@ static int serve(struct serve_command *self)
 
 /* ---------------------------------------------------------------- the report */
 
-/* nanoseconds: served->requests of them. */
+/* nanoseconds: served->requests times */
 static void add_served(cJSON *object, const struct served *served, uint64_t *nanoseconds)
 {
     JSON_ADD(object, NUMBER("requests", served->requests), NUMBER("left_out", served->left_out),
@@ -504,7 +508,7 @@ static void add_served(cJSON *object, const struct served *served, uint64_t *nan
              NUMBER("device_bytes", served->device_bytes));
 }
 
-/* Adds up the figures of all ranks, which work at the same time. */
+/* Adds the figures of all ranks, which work at the same time. */
 static struct served sum_of(const struct served *ranks, int count)
 {
     struct served sum = {.requests = 0};
@@ -577,7 +581,7 @@ static void print(void *self, const cJSON *document, const struct style *style)
     cJSON_Delete(rows);
 }
 
-/* All ranks call this. Returns the exit code, which is the same at all of them. */
+/* All ranks call this. Returns the exit code, which is the same at all ranks. */
 static int report_all(const struct command *command, struct serve_command *self)
 {
     struct ranks *ranks = &self->ranks;
