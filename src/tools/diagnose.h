@@ -1,10 +1,8 @@
-/*
- * Where a device first goes wrong: every step of a transcript runs on the device and on the
- * reference, from the reference's state, so that the first step that differs is the one at fault.
- * Where none does the transcript runs once more as a whole: steps may do harm to each other.
- * A manifest's kernel of an operation counts as one step, with the copies that it wants: it is
- * compared with the operation's body.
- */
+/* Finds the step at which a device first computes a wrong result. Every step of a transcript runs
+ * on the device and on the reference, from the reference's state. So the first step that differs is
+ * at fault. If none differs, the whole transcript runs once more, because steps may affect each
+ * other. A manifest's kernel counts as one step with the copies that it needs. It is compared with
+ * the operation's body. */
 #ifndef HEALCL_TOOLS_DIAGNOSE_H
 #define HEALCL_TOOLS_DIAGNOSE_H
 
@@ -12,41 +10,42 @@
 #include "tools/failing_case.h"
 
 enum diagnosis_kind {
-    DIAGNOSIS_AGREES,   /* all steps, and the whole run */
-    DIAGNOSIS_DIFFERS,  /* a step gives other values */
-    DIAGNOSIS_FAILS,    /* a step fails, or refuses what the reference takes */
-    DIAGNOSIS_EXPECTED, /* the device agrees, but the transcript expects another result */
-    DIAGNOSIS_WHOLE,    /* each step agrees alone, the whole run does not */
+    DIAGNOSIS_AGREES,   /* all steps and the whole run are right */
+    DIAGNOSIS_DIFFERS,  /* a step gives different values */
+    DIAGNOSIS_FAILS,    /* a step fails, or refuses inputs that the reference accepts */
+    DIAGNOSIS_EXPECTED, /* the device equals the reference, but the transcript expects another
+                           result */
+    DIAGNOSIS_WHOLE,    /* each step is right on its own, the whole run is not */
 };
 
 struct diagnosis {
     enum diagnosis_kind kind;
-    size_t steps; /* that were compared */
-    /* The first one at fault, and its segment; NULL where there is none. */
+    size_t steps; /* number of steps compared */
+    /* The first step at fault and its segment; NULL if there is none. */
     const struct step *step;
     const struct segment *segment;
-    struct manifest_kernel kernel; /* that ran it, of a manifest; its name is NULL where none did */
-    uint64_t elements, different;  /* of its output or result */
-    uint64_t outside;         /* elements of the storage that are not the output's, but changed */
-    int64_t position;         /* in C order: the first that differs; 0 where none does */
-    int64_t actual, expected; /* there */
-    /* DIAGNOSIS_FAILS; DIAGNOSIS_WHOLE: the first result that differs, or why the run fails */
+    struct manifest_kernel
+        kernel; /* the manifest's kernel that ran it; its name is NULL if none did */
+    uint64_t elements, different; /* elements of its output or result */
+    uint64_t outside;             /* changed elements of the storage outside the output */
+    int64_t position; /* index of the first differing element, in C order; 0 if none differs */
+    int64_t actual, expected; /* values at that index */
+    /* DIAGNOSIS_FAILS: the failure. DIAGNOSIS_WHOLE: the first result that differs, or why the run
+     * fails. */
     struct healcl_error failure;
-    struct failing_case smallest; /* DIAGNOSIS_DIFFERS and DIAGNOSIS_FAILS */
-    enum healcl_verdict whole;    /* of the whole run; where no result is expected there is none */
+    struct failing_case smallest; /* for DIAGNOSIS_DIFFERS and DIAGNOSIS_FAILS */
+    enum healcl_verdict whole;    /* of the whole run; empty if no result is expected */
 };
 
 struct diagnose_observer {
     void *context;
-    /* Called before each step, and with step_count before the whole run. */
+    /* Called before each step, and with `step` equal to step_count before the whole run. */
     void (*progress)(void *context, size_t step, size_t step_count);
 };
 
-/*
- * Only what is alive in the transcript is kept, once on the host, and of it on the device only what
- * the step uses. Errors: HEALCL_REFUSED where the reference refuses the transcript,
- * HEALCL_NO_MEMORY; HEALCL_DEVICE where the device cannot take a step's inputs.
- */
+/* Diagnoses a device. The host keeps one copy of the live tensors, and the device only those of the
+ * current step. Errors: HEALCL_REFUSED if the reference refuses the transcript; HEALCL_NO_MEMORY;
+ * HEALCL_DEVICE if the device cannot hold a step's inputs. */
 enum healcl_status diagnose(struct healcl_device *device,
                             const struct healcl_transcript *transcript,
                             const struct diagnose_observer *observer, struct diagnosis *diagnosis,

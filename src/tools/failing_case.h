@@ -1,30 +1,29 @@
-/*
- * The smallest case that a device gets wrong: a step of a plan, cut down to few rows of its
- * tensors, which lie as they did, and written as a transcript of its own.
- */
+/* The smallest case that a device computes wrongly: a step of a plan, reduced to a few rows of
+ * its tensors. The tensors keep their layout in memory. The case is written as a separate
+ * transcript. */
 #ifndef HEALCL_TOOLS_FAILING_CASE_H
 #define HEALCL_TOOLS_FAILING_CASE_H
 
 #include "opencl/device.h"
 #include "reference/reference.h"
 
-/* A step that a device gets wrong, and the memory it started from. */
+/* A step that a device computes wrongly, and the memory before it. */
 struct failing_step {
     const struct plan *plan;
     const struct step *step;
-    const struct reference *reference; /* has the storages of inputs */
-    const void *out_before;            /* the storage of step->out */
-    int64_t first_wrong;               /* element of out, in C order; 0 where none is known */
+    const struct reference *reference; /* contains the storages of the inputs */
+    const void *out_before;            /* the storage of step->out after it */
+    int64_t first_wrong;               /* index in out, in C order; 0 if unknown */
 };
 
 struct failing_case {
-    char *transcript; /* NULL: the device gets none wrong alone. Freed with free() */
+    char *transcript; /* NULL: no step fails alone. To be freed with free(). */
     size_t bytes;
     char text[512]; /* "modmul_ttc(a int64 [1, 2], ...)" */
 };
 
-/* Cuts one axis of the step's tensors after the other around the first wrong element, while the
- * device still gets the rest wrong. Some kinds of steps cannot be written as an operation: then
+/* Cuts the axes of the step's tensors, one after the other, around the first wrong element, while
+ * the device's result is still wrong. Some kinds of steps cannot be written as an operation; then
  * there is no case. */
 void failing_case_find(struct healcl_device *device, const struct failing_step *failing,
                        struct failing_case *found);

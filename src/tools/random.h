@@ -1,4 +1,4 @@
-/* Random numbers and tensor contents from fixed seeds. For one thread: tables of theirs are filled
+/* Random numbers and tensor contents from fixed seeds. For one thread only: its tables are filled
  * at first use. */
 #ifndef HEALCL_TOOLS_RANDOM_H
 #define HEALCL_TOOLS_RANDOM_H
@@ -14,31 +14,33 @@ struct random {
 
 uint64_t random_bits(struct random *random);
 
-/* In [low, high]. */
+/* Returns a number in [low, high]. */
 int64_t random_between(struct random *random, int64_t low, int64_t high);
 
-/* True once in so many times. */
+/* Returns true once in `times` calls, on average. */
 bool random_once_in(struct random *random, int64_t times);
 
 /* The largest value of a dtype. */
 int64_t random_largest(enum dtype dtype);
 
-/* Any value of a dtype: of any length, negative or not, the extremes often. */
+/* Returns any value of a dtype: of any bit length and sign, with frequent extremes. */
 int64_t random_value(struct random *random, enum dtype dtype);
 
-/* In [1, the largest of dtype]: of any length, 1, 2 and the neighbours of powers of two often. */
+/* Returns a value in [1, the largest of dtype], of any bit length. 1, 2 and neighbours of powers of
+ * two are frequent. */
 int64_t random_modulus(struct random *random, enum dtype dtype);
 
 /* ---- arrays of count elements of dtype ---- */
 
-/* Puts elements in another order, any one as often as any other. */
+/* Shuffles the elements, uniformly. */
 void random_shuffle(struct random *random, enum dtype dtype, int64_t count, void *array);
 
-/* A permutation of 0 .. count-1: any, often the identity, a bit reversal, or nearly one of them. */
+/* Makes a permutation of 0 .. count-1: any one, often the identity, a bit reversal, or nearly one
+ * of these. */
 void random_fill_permutation(struct random *random, enum dtype dtype, int64_t count, void *array);
 
-/* Pairwise coprime and above 1: primes of many lengths, most of them near the largest, and a power
- * of two. count is at most COPRIME_MAX. */
+/* Makes pairwise coprime numbers above 1: primes of many bit lengths, mostly near the largest, and
+ * a power of two. count is at most COPRIME_MAX. */
 enum { COPRIME_MAX = 64 };
 void random_fill_coprime(struct random *random, enum dtype dtype, int64_t count, void *array);
 

@@ -1,22 +1,20 @@
-/*
- * Sequences of calls that passes make fewer steps of: chains of all pairs of elementwise operations
- * first, then whatever else passes look for, and what comes in between. Random by their numbers.
- * The device runs what passes make of them, and again as recorded; the host reference what they
- * are.
- */
+/* Sequences of calls that passes turn into fewer steps. The first ones are chains of all pairs of
+ * elementwise operations. Then come the other patterns of passes, with other operations in between.
+ * Each is random, and its number is the seed. The device runs the plan after passes, and again from
+ * a recording. The host reference runs the plan before passes. */
 #ifndef HEALCL_TOOLS_SEQUENCE_H
 #define HEALCL_TOOLS_SEQUENCE_H
 
 #include "tools/variants.h"
 
-/* Sequences with all pairs and dtypes; those that a quick check looks at beside; and all. */
+/* Number of sequences with all pairs and dtypes; of further ones in a quick check; of all. */
 enum { SEQUENCES_FIRST = 192, SEQUENCES_MORE = 1024, SEQUENCES_MOST = 2048 };
 
 enum dtype sequence_dtype(uint32_t number);
 
-/* Checks a sequence; only_new: if it has variants run steps in new ways, else *skipped. Errors:
- * HEALCL_DIFFERENT, HEALCL_REFUSED for what is beyond the device, or why it failed; the detail has
- * the calls. */
+/* Checks a sequence. only_new: checks it only if variants then run steps in new ways; else *skipped
+ * is true. Errors: HEALCL_DIFFERENT; HEALCL_REFUSED for what exceeds the device; or why the device
+ * failed. The detail lists the calls. */
 enum healcl_status sequence_check(struct variants *variants, uint32_t number, bool only_new,
                                   bool *skipped, struct healcl_error *error);
 

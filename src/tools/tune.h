@@ -1,18 +1,18 @@
 /*
  * Finds the fastest kernels of a device by measuring them.
  *
- * One subject after another is decided: tunables that all families share, then the style of each
- * family that has several. Every alternative of a subject runs the same few cases of `healcl
- * bench`, whose results are compared with the host reference's first. The one that takes least time
- * is chosen, and is in force for the subjects that follow. One that is wrong, fails or is refused
- * is not.
+ * Subjects are decided one after the other: first the tunables that all families share, then the
+ * style of each family with several styles. All alternatives of a subject run the same few cases of
+ * `healcl bench`. Their results are first compared with the host reference's. The fastest
+ * alternative is chosen, and used for the following subjects. An alternative that is wrong, fails
+ * or is refused is never chosen.
  *
- * Kernels of manifests follow: a subject for each operation, measured by its examples, and for the
- * replacements of each kind of step, measured by the operations that become such steps. Their
- * alternatives are all combinations of a kernel's tunables, of all kernels for the device.
+ * Then come kernels of manifests. Each operation is a subject, measured with its examples. The
+ * replacements of a kind of step are a subject too, measured with the operations that become such
+ * steps. The alternatives are all combinations of tunables of all kernels for the device.
  *
- * Other work of the machine only adds to a time, so the fastest of several samples counts. Where
- * their median is further from it than TUNE_SPREAD_MOST, the machine is too busy to choose.
+ * Other load on the machine only increases a time, so the fastest of several samples counts. If
+ * their median exceeds it by more than TUNE_SPREAD_MOST, the machine is too busy to choose.
  */
 #ifndef HEALCL_TOOLS_TUNE_H
 #define HEALCL_TOOLS_TUNE_H
@@ -23,32 +23,33 @@ enum { TUNE_ALTERNATIVES_MAX = 256, TUNE_CHOICE_SIZE = 160, TUNE_REASON_SIZE = 6
 
 enum {
     TUNE_SPREAD_MOST = 10, /* percent */
-    TUNE_TRIES = 3         /* of an alternative whose spread is larger */
+    TUNE_TRIES = 3         /* attempts for an alternative whose spread is larger */
 };
 
 struct tune_alternative {
-    const char *subject;               /* "local_size", "transform" ... */
-    char choice[TUNE_CHOICE_SIZE];     /* as HEALCL_TUNING takes it; of manifests a kernel's name */
-    const char *kernel;                /* of a manifest: its alternative's own name; or NULL */
-    const struct operation *operation; /* that it is for; NULL: it replaces a step's kernels */
-    uint64_t of; /* what is chosen from, and the choice, as in struct kernel_choices */
+    const char *subject;           /* "local_size", "transform" ... */
+    char choice[TUNE_CHOICE_SIZE]; /* as in HEALCL_TUNING; for manifests a kernel's name */
+    const char *kernel;            /* name of a manifest kernel's alternative; or NULL */
+    const struct operation
+        *operation; /* the kernel's operation; NULL: it replaces a step's kernels */
+    uint64_t of;    /* the subject and the choice, as in struct kernel_choices */
     uint32_t number;
     enum tune_outcome { TUNE_NOT_MEASURED, TUNE_RIGHT, TUNE_WRONG, TUNE_FAILED } outcome;
-    /* Sums over its cases, of an operation each: of fastest samples and of medians; only where
-     * right. */
+    /* Sums over its cases of the time of one operation: of the fastest samples, and of medians.
+     * Only set if the outcome is right. */
     double nanoseconds, median_nanoseconds;
     bool chosen;
-    char reason[TUNE_REASON_SIZE]; /* why wrong or failed, else "" */
+    char reason[TUNE_REASON_SIZE]; /* why it is wrong or failed, else "" */
 };
 
 struct tune_report {
-    struct tune_alternative alternatives[TUNE_ALTERNATIVES_MAX]; /* by subject */
+    struct tune_alternative alternatives[TUNE_ALTERNATIVES_MAX]; /* sorted by subject */
     size_t count;
     struct device_tuning tuning;   /* all that was chosen */
-    struct kernel_choices choices; /* the same of manifests */
+    struct kernel_choices choices; /* the same for kernels of manifests */
 };
 
-/* bench_run; tests put another one in its place. */
+/* The type of bench_run, which tests replace. */
 typedef enum healcl_status tune_bench(struct healcl_device *device,
                                       const struct bench_operation *operation,
                                       const struct bench_settings *given,
@@ -57,18 +58,18 @@ typedef enum healcl_status tune_bench(struct healcl_device *device,
 
 struct tune_options {
     uint64_t memory_limit;               /* as in struct bench_options */
-    const struct operation_table *table; /* with the manifests that were listed; or NULL */
-    const struct examples *examples;     /* of the manifests' operations; or NULL, with table */
-    bool force;                          /* chooses whatever the spread */
+    const struct operation_table *table; /* the table that was listed; or NULL */
+    const struct examples *examples;     /* of the manifests' operations; or NULL if table is */
+    bool force;                          /* chooses even if the spread is too large */
     tune_bench *bench;                   /* NULL: bench_run */
-    /* Called before an alternative is measured; may be NULL. */
+    /* Called before each measurement of an alternative; may be NULL. */
     void (*measuring)(void *context, const struct tune_alternative *alternative);
     void *context;
 };
 
-/* Lists what kernels of a table's manifests have to choose from on the device, behind what is
- * listed already: of operations that have examples and a body to compare with. only: the name of
- * the one operation, or kind of step, with or without an underscore in front; or NULL. */
+/* Appends the alternatives of a table's manifest kernels for the device. It lists only operations
+ * with examples and a body to compare with. only: the name of one operation or kind of step, with
+ * or without a leading underscore; NULL: all. */
 void tune_list_kernels(const struct device_info *info, const struct operation_table *table,
                        const struct examples *examples, const char *only,
                        struct tune_report *report);
@@ -76,33 +77,33 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
 /* By outcome: "right", "wrong", "failed", "not measured". */
 extern const char *const tune_outcome_names[];
 
-/* Lists what is to be measured on a device of that kind; nothing is chosen yet. The first
- * alternative of each subject is the default. only: the one subject, whose choice is added to what
- * was cached before; or NULL. */
+/* Lists the alternatives to measure on a device of this kind. Nothing is chosen yet. The first
+ * alternative of each subject is the default. only: the subject to tune, whose choice is added to
+ * cached choices; NULL: all. */
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report);
 
-/* Reads what is kept by now into a report, whose choices are then to be made again. only: as of
- * tune_list. */
+/* Reads cached choices into a report, except those to be made again. only: as in tune_list. */
 void tune_read_kept(const struct device_info *info, const char *only, struct tune_report *report);
 
-/* Makes the choice of an alternative in the report's tuning, or in its choices. */
+/* Stores the choice of an alternative in the report's tuning or choices. */
 enum healcl_status tune_choose(const struct device_info *info,
                                const struct tune_alternative *alternative,
                                struct tune_report *report, struct healcl_error *error);
 
-/* Median over fastest, less 1, in percent; 0 where it was not measured. */
+/* Median divided by fastest, minus 1, in percent; 0 if it was not measured. */
 double tune_spread(const struct tune_alternative *alternative);
 
-/* Whether an alternative of that subject was chosen. */
+/* Whether an alternative of this subject was chosen. */
 bool tune_is_decided(const struct tune_report *report, const char *subject);
 
 /*
- * Measures what the report lists, and chooses. *device is closed and opened anew, by its indices,
- * where an alternative has failed; it is NULL if that fails. Its tuning is then the chosen one.
+ * Measures the alternatives in the report, and chooses. If an alternative fails, *device is closed
+ * and opened again by its indices. *device is NULL if that fails. Afterwards the device has the
+ * chosen tuning.
  *
- * A subject of manifests of which no alternative is right is not decided. Errors: HEALCL_DEVICE
- * where no alternative of another subject is right, or where the machine is too busy: an
- * alternative's spread is above the limit in each try.
+ * A subject of manifests remains undecided if no alternative is right. Errors: HEALCL_DEVICE if no
+ * alternative of another subject is right, or if the machine is too busy: the spread of an
+ * alternative is above the limit in each attempt.
  */
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
                                 struct tune_report *report, struct healcl_error *error);

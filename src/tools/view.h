@@ -4,14 +4,14 @@
 
 #include "tools/writer.h"
 
-/* Copies an array in C order to a view's elements in a storage's image. */
+/* Copies an array in C order to the elements of a view. image: the contents of its storage. */
 void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed);
 
-/* How many elements a storage of one axis has at least, so that view_put can make a view of it. */
+/* The least number of elements of a one-axis storage from which view_put can make a view. */
 int64_t view_end(const struct layout *layout);
 
-/* Makes a tensor, by its name, with a layout in a storage of one axis, by slices and reshapes.
- * Returns false where its axes interlock. */
+/* Writes operations that make a tensor with this name and layout from a storage of one axis, by
+ * slices and reshapes. Returns false if its axes interlock. */
 bool view_put(struct writer *writer, const char *name, const char *storage,
               const struct layout *layout);
 

@@ -18,35 +18,36 @@
 #include "transcript/npy.h"
 
 struct writer {
-    char *bytes; /* terminated; freed with free() */
+    char *bytes; /* terminated; to be freed with free() */
     size_t length, capacity;
 };
 
-/* Any text, as it is. */
+/* Writes any text unchanged. */
 __attribute__((format(printf, 2, 3))) void writer_put(struct writer *writer, const char *format,
                                                       ...);
 
-/* An operation. out: the name of the result, or NULL for none. */
+/* Writes an operation. out: the name of the result, or NULL if there is none. */
 __attribute__((format(printf, 4, 5))) void writer_call(struct writer *writer, const char *out,
                                                        const char *operation, const char *arguments,
                                                        ...);
 
-/* Elements that lie as layout says in memory; fortran: in Fortran order in the transcript. */
+/* Uploads elements that have this layout in memory. fortran: the transcript has them in Fortran
+ * order. */
 void writer_upload(struct writer *writer, const char *out, enum dtype dtype,
                    const struct layout *layout, bool fortran, const void *memory);
 
-/* Values in C order, of which the transcript has what fits dtype: the lowest bits. */
+/* Uploads values in C order. The transcript gets the lowest bits of each, as many as dtype has. */
 void writer_upload_values(struct writer *writer, const char *out, enum dtype dtype,
                           const struct layout *shape, const int64_t *values);
 
-/* expected: the elements that the result is to have, or NULL. */
+/* Downloads a tensor. expected: the elements of the expected result, or NULL. */
 void writer_download(struct writer *writer, const char *name, enum dtype dtype,
                      const struct layout *layout, const void *expected);
 
-/* Any other entry, with one member or, key NULL, none. */
+/* Writes another kind of entry, with one member, or with none if key is NULL. */
 void writer_entry(struct writer *writer, const char *type, const char *key, const char *value);
 
-/* Ends the transcript. Returns it, freed with free(). */
+/* Ends the transcript and returns it, to be freed with free(). */
 char *writer_finish(struct writer *writer);
 
 #endif
