@@ -1,4 +1,4 @@
-/* What all commands have in common, and the frame of those that make one report. */
+/* The state that all commands share, and the frame of commands that make one report. */
 #ifndef HEALCL_CLI_COMMAND_JOB_H
 #define HEALCL_CLI_COMMAND_JOB_H
 
@@ -6,31 +6,32 @@
 #include "cli/report_file.h"
 #include "opencl/opening.h"
 
-/* The memory of each command begins with it. */
+/* The state of each command begins with this structure. */
 struct command_job {
-    char **arguments; /* of the command line, the operands last */
+    char **arguments; /* the command line, with operands last */
     size_t argument_count;
     char **files; /* the operands */
     size_t file_count;
-    const char *file;            /* the one that the command works on; NULL: there is none */
-    const char *selector;        /* of the device; NULL: none was named */
-    struct healcl_limits limits; /* with the operations of manifests */
+    const char *file;            /* the operand of the command; NULL: none */
+    const char *selector;        /* of the device; NULL: none was given */
+    struct healcl_limits limits; /* includes the operations of manifests */
     struct report_file json, junit;
-    bool quiet, verbose; /* print errors alone; also tell where an error arose */
-    uint32_t timeout;    /* seconds; 0: none was named */
+    bool quiet, verbose; /* print only errors; print places of errors in the source */
+    uint32_t timeout;    /* seconds; 0: none was given */
     struct progress progress;
-    struct healcl_device *device; /* closed with the job */
+    struct healcl_device *device; /* closed at the end of the job */
 };
 
-/* Opens the reports and works, while progress is shown. Then prints what came of it, or why it
- * failed, closes what is open, and returns the exit code. */
+/* Opens the reports and runs the command's work while it shows progress. Then prints the result or
+ * the error, closes everything, and returns the exit code. */
 int job_run(const struct command *command, void *self);
 
-/* Makes the report, prints it unless something else is to stand there, and writes it where it is
- * wanted. Returns the exit code of that. */
+/* Makes the report and prints it, unless standard output is used for another report. Writes it to
+ * its files. Returns the exit code. */
 int job_report(const struct command *command, void *self);
 
-/* ---- rows of options: JOB_LIMITS and JOB_OPTIONS are several, the others have no braces ---- */
+/* ---- rows of options: JOB_LIMITS and JOB_OPTIONS are several rows, the others are one without
+ * braces ---- */
 
 #define JOB_DEVICE                                                        \
     "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", \
@@ -75,23 +76,25 @@ enum { TIMEOUT_MAX = 1000000 }; /* seconds */
     {                               \
         EXPAND_OPTION               \
     }
-/* The last ones of most commands. */
+/* The last options of most commands. */
 #define JOB_OPTIONS                                                         \
     {OPS_OPTION}, {TRUST_OPTION}, {JSON_OPTION}, {TIMEOUT_OPTION(GIVE_UP)}, \
     {                                                                       \
         HELP_OPTION                                                         \
     }
 
-/* Starts a process that compiles the kernels of a transcript, from its end on, where that shortens
- * a run of it on a device that is to be opened: a CPU with another core, not tested yet, so that
- * nothing is compiled. *board is for device_open_for_run. For process_stop; 0: none was started. */
+/* Starts a process that compiles the kernels of a transcript, beginning with the last, if that
+ * makes a run faster. The device must be a CPU with several cores that is not tested yet, so that
+ * nothing is compiled. *board is an argument of device_open_for_run. Returns an id for
+ * process_stop; 0: no process was started. */
 int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board);
 
-/* Runs in such a process: healcl compile-ahead SELECTOR -- FILE, or as a builder of
- * device_build_listed. It is internal, and in no list. Returns only where it is called wrongly. */
+/* The main function of such a process: `healcl compile-ahead SELECTOR -- FILE`, or a builder of
+ * device_build_listed. The command is internal and not listed. Returns only if the arguments are
+ * wrong. */
 #define COMPILE_AHEAD "compile-ahead"
-/* For struct device_opening: that, or NULL where the user wants no such processes. */
+/* The command for struct device_opening, or NULL if the user wants no such processes. */
 const char *compile_ahead_command(void);
 int compile_ahead_run(int argc, char **argv);
 

@@ -1,4 +1,4 @@
-/* JSON by cJSON, with integers that stay exact. Memory that runs out ends the program. */
+/* JSON with cJSON, but with exact integers. The program ends if memory runs out. */
 #ifndef HEALCL_CLI_JSON_H
 #define HEALCL_CLI_JSON_H
 
@@ -9,16 +9,16 @@
 
 #include "core/status.h"
 
-/* An object with the version of healcl in it, which every report begins with. */
+/* Makes an object that contains healcl's version; every report begins with it. */
 cJSON *json_report(void);
 
-/* Print a whole document; json_write frees it. */
+/* Print a complete document. json_write also frees it. */
 void json_print(const cJSON *document, FILE *stream);
 void json_write(cJSON *document, FILE *stream);
 
 /* ---- building ---- */
 
-/* All add to parent: under key to an object, and at its end to an array, with key NULL. */
+/* All add to parent: under `key` in an object; at the end of an array if key is NULL. */
 cJSON *json_add_object(cJSON *parent, const char *key);
 cJSON *json_add_array(cJSON *parent, const char *key);
 void json_add_string(cJSON *parent, const char *key, const char *value);
@@ -26,8 +26,8 @@ void json_add_number(cJSON *parent, const char *key, uint64_t value);
 void json_add_numbers(cJSON *parent, const char *key, const uint64_t *values, size_t count);
 void json_add_integers(cJSON *parent, const char *key, const int64_t *values, size_t count);
 
-/* Adds several members: JSON_ADD(object, STRING("name", name), NUMBER("steps", count)). A string of
- * NULL is null; decimals have 8 digits. */
+/* Adds several members: JSON_ADD(object, STRING("name", name), NUMBER("steps", count)). A NULL
+ * string becomes null. Decimals have 8 digits. */
 struct json_member {
     const char *key;
     enum { JSON_STRING, JSON_NUMBER, JSON_INTEGER, JSON_DECIMAL, JSON_FLAG } kind;
@@ -49,34 +49,33 @@ void json_add_members(cJSON *object, const struct json_member *members);
 #define JSON_MEMBER(name, type, member, value) \
     ((struct json_member){.key = (name), .kind = (type), .member = (value)})
 
-/* The object of a list whose key has that value; it is added where there is none. */
+/* Returns the object of a list in which `key` has this value. Adds one if there is none. */
 cJSON *json_row(cJSON *list, const char *key, const char *value);
 
-/* Adds to a sum, which is exact up to 2^53; it begins as 0. */
+/* Adds to a sum, which begins at 0 and is exact up to 2^53. */
 void json_increase(cJSON *object, const char *key, uint64_t value);
 
-/* Sorts the objects of a list by a number, the largest first. */
+/* Sorts the objects of a list by a number, in descending order. */
 void json_sort(cJSON *list, const char *key);
 
 /* ---- reading ---- */
 
-/* The member that a path such as "results.total" leads to, or NULL. */
+/* The member at a path such as "results.total", or NULL. */
 const cJSON *json_at(const cJSON *object, const char *path);
 
-/* The text there, which lives as long as the item; else "". */
+/* The text at a path, else "". It lives as long as the object. */
 const char *json_text(const cJSON *object, const char *path);
 
-/* Whether it is that text. */
+/* Whether the text at a path equals `text`. */
 bool json_is(const cJSON *object, const char *path, const char *text);
 
-/* The integer at a path, or the count of an array; else 0. */
+/* The integer at a path, or the length of an array there; else 0. */
 uint64_t json_number_at(const cJSON *object, const char *path);
 
-/* The number that item is, and whether it is any. */
+/* Whether item is a number; *value is that number. */
 bool json_decimal_of(const cJSON *item, double *value);
 
-/* The number that item is; 0 where it is none, or not in [0, 2^53), below which doubles are exact.
- */
+/* The number in an item. 0 if it is not a number or not in [0, 2^53), where doubles are exact. */
 uint64_t json_number_of(const cJSON *item);
 
 #endif

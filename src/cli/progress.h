@@ -1,8 +1,6 @@
-/*
- * One line on a terminal that says what long work is at and how long it has taken. A thread of its
- * own keeps it alive, for what takes long is mostly one call into a driver. Work of many minutes
- * says so without a terminal too, by a line a minute.
- */
+/* A line on a terminal that shows the current work and its elapsed time. A separate thread updates
+ * it, because most of the time is spent in single calls of drivers. Commands that may take many
+ * minutes also report without a terminal, one line per minute. */
 #ifndef HEALCL_CLI_PROGRESS_H
 #define HEALCL_CLI_PROGRESS_H
 
@@ -13,35 +11,35 @@
 enum { PROGRESS_TEXT_SIZE = 512 };
 
 struct progress {
-    bool running;   /* there is a thread; without one nothing below is used */
+    bool running;   /* a thread runs; otherwise the members below are unused */
     unsigned width; /* of the terminal */
     uint64_t start; /* nanoseconds of the monotonic clock */
     pthread_t thread;
-    pthread_mutex_t lock; /* of everything below, and of the terminal */
+    pthread_mutex_t lock; /* protects the members below, and the terminal */
     pthread_cond_t wake;
-    uint64_t interval;  /* nanoseconds between lines; 0: on a terminal, where one line stays */
-    uint64_t next_line; /* since the start */
+    uint64_t interval;  /* nanoseconds between lines; 0: a terminal, which shows one line */
+    uint64_t next_line; /* nanoseconds since start */
     bool ends;
-    bool shown; /* the line stands there now */
+    bool shown; /* the line is visible now */
     char text[PROGRESS_TEXT_SIZE];
 };
 
-/* Shows nothing unless it is wanted and standard error is a terminal that can take a line back. */
+/* Shows nothing unless `wanted` is set and standard error is a terminal that can erase a line. */
 void progress_start(struct progress *progress, bool wanted);
 
-/* Does so too; without such a terminal, standard error gets a line every minute. The
- * environment's HEALCL_PROGRESS_SECONDS is another time; 0: no lines. */
+/* Like progress_start, but without such a terminal it writes a line to standard error every minute.
+ * HEALCL_PROGRESS_SECONDS in the environment sets another interval; 0: no lines. */
 void progress_start_long(struct progress *progress);
 
 /* Sets the text of the line. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress,
                                                         const char *format, ...);
 
-/* Takes the line away while something else is printed. */
+/* Removes the line while other text is printed. */
 void progress_pause(struct progress *progress);
 void progress_resume(struct progress *progress);
 
-/* Takes the line away for good. */
+/* Removes the line and ends the thread. */
 void progress_end(struct progress *progress);
 
 #endif

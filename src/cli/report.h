@@ -1,7 +1,5 @@
-/*
- * Reports of healcl. Each command makes a document of JSON (docs/JSON.md), for json_write or
- * cJSON_Delete; report_..._text prints what people read of it.
- */
+/* Reports of healcl. Each command makes a JSON document (docs/JSON.md), which json_write or
+ * cJSON_Delete frees. report_..._text prints it for people. */
 #ifndef HEALCL_CLI_REPORT_H
 #define HEALCL_CLI_REPORT_H
 
@@ -16,36 +14,36 @@
 
 /* ---- parts of documents ---- */
 
-/* A document about a transcript on a device; NULL: the host reference. */
+/* Makes a document about a transcript on a device. device: NULL for the host reference. */
 cJSON *report_of(const char *file, const struct device_info *device);
 
-/* Members of a device; how its kernels are tuned; what its self-test said. */
+/* Add the members of a device, its kernels' tuning, and the result of its self-test. */
 void report_add_device(cJSON *object, const struct device_info *info);
 void report_add_tuning(cJSON *object, const struct device_tuning *tuning);
 void report_add_self_test(cJSON *object, enum self_test_outcome outcome, const char *failure);
 
-/* Rates that are known. */
+/* Adds the known rates. */
 void report_add_roofline(cJSON *object, const struct roofline *roofline);
 
-/* Adds the cost of a limit of device memory, or without a limit the memory of tensors.
- * Returns that member. */
+/* Adds the cost of a limit of device memory, or without a limit the memory of tensors. Returns the
+ * added member. */
 cJSON *report_add_memory(cJSON *object, const struct memory_facts *memory);
 
-/* is_of_driver: a driver has ended the process, or hangs. */
+/* is_of_driver: a driver ended the process, or hangs. */
 void report_add_error(cJSON *document, const struct healcl_error *error, bool is_of_driver);
 
-/* Sums over segments, a row for each kind of operation. The caller frees them. */
+/* Sums times over segments, in a row for each kind of operation. The caller frees the rows. */
 cJSON *report_sum_kinds(const cJSON *document);
 
-/* Adds "repeat", a command of a shell: "healcl COMMAND -d 0:1 --ops DIR OPTION" and the operand
- * behind it, with an --ops or --trust for each folder of manifests, which may be NULL. */
+/* Adds "repeat", a shell command: "healcl COMMAND -d 0:1 --ops DIR OPTION OPERAND". It has an --ops
+ * or --trust for each folder of manifests; manifests may be NULL. */
 void report_add_command(cJSON *object, const char *command, const struct device_info *device,
                         const struct healcl_operations *manifests, const char *option,
                         const char *operand);
 
 /* ---- a run ---- */
 
-/* A line about a result that differs, and the place of the segment that computed it. */
+/* A message about a result that differs, and the index of the segment that computed it. */
 struct run_difference {
     char *line;
     size_t segment;
@@ -57,76 +55,77 @@ struct run_facts {
     const char *file;
     const struct plan *plan;
     const struct device_info *device;   /* NULL: the host reference */
-    const struct device_tuning *tuning; /* of the device; NULL without one */
-    struct roofline roofline;           /* the device's, 0 where it is not known */
+    const struct device_tuning *tuning; /* of the device; NULL for the reference */
+    struct roofline roofline;           /* of the device; 0 if unknown */
     struct healcl_report *report;
-    cJSON *kernels; /* those of run --kernels; NULL: they are not reported */
+    cJSON *kernels; /* for run --kernels; NULL: not reported */
     bool no_verify;
-    /* Before the run: finding and opening the device, and reading the transcript. */
+    /* Before the run: the time to find and open the device, and to read the transcript. */
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
-    uint64_t self_test_nanoseconds;    /* of opening the device; 0: it had passed before */
-    uint64_t first_result_nanoseconds; /* from the start of the command to the end of the first
-                                          repetition, its results compared */
-    uint64_t total_nanoseconds;        /* from the start of the command until now */
+    uint64_t self_test_nanoseconds; /* part of opening the device; 0: it passed earlier */
+    /* From the start of the command to the end of the first repetition, with its results
+     * compared. */
+    uint64_t first_result_nanoseconds;
+    uint64_t total_nanoseconds; /* from the start of the command to this report */
     struct run_difference *differences;
     size_t difference_count;
-    struct request_facts *steady; /* requests behind the run, each with its time; or NULL */
+    struct request_facts *steady; /* timed requests after the run; or NULL */
 };
 
 cJSON *report_run(const struct run_facts *facts);
 
-/* verbose: all segments, and the operations by kind with their times. */
+/* verbose: prints all segments, and the operations by kind with their times. */
 void report_run_text(const cJSON *document, const struct style *style, bool verbose);
 
-/* A list of the kernels of a trace's last repetition: a row for launches that are alike, the
- * slowest first. */
+/* Lists the kernels of a trace's last repetition. A row combines similar launches; the slowest
+ * comes first. */
 cJSON *report_launches(const struct plan *plan, const struct trace *trace,
                        const struct roofline *roofline, const struct healcl_device *device);
 
-/* Prints a trace that is finished: docs/TRACE.md. */
+/* Prints a complete trace: docs/TRACE.md. */
 void report_trace(const char *file, const char *device, const char *driver,
                   const struct trace *trace, FILE *stream);
 
-/* ---- JUnit XML, as CI services read it: well-formed whatever texts hold ---- */
+/* ---- JUnit XML for CI services; well-formed for any text ---- */
 
 enum junit_outcome {
     JUNIT_PASSED,
-    JUNIT_FAILURE, /* a result that is wrong, a time that is too long */
-    JUNIT_ERROR,   /* no result: a device that failed, a transcript that is refused */
+    JUNIT_FAILURE, /* a wrong result, or a time above its limit */
+    JUNIT_ERROR,   /* no result: the device failed, or the transcript is refused */
     JUNIT_SKIPPED,
     JUNIT_OUTCOME_COUNT
 };
 
-/* Suites of cases, as JSON. */
+/* Suites of test cases, as JSON. */
 struct junit {
     cJSON *top, *suites, *cases, *last;
 };
 
-/* name: of the whole. */
+/* name: of the whole report. */
 void junit_init(struct junit *junit, const char *name);
 
-/* Begins a suite; cases that are added then belong to it. */
+/* Begins a suite, to which later cases are added. */
 void junit_suite(struct junit *junit, const char *name);
 
 void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds);
 
-/* How the last case ended, where it did not pass. type: a word; message: one line. */
+/* Sets the outcome of the last case, if it did not pass. type: a word; message: one line. */
 void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
                    const char *message);
 
 /* Adds a line to the text of the last case. */
 void junit_line(struct junit *junit, const char *text);
 
-/* Prints the whole and frees it. */
+/* Prints the report and frees it. */
 void junit_print(struct junit *junit, FILE *stream);
 
-/* A case for each segment. */
+/* Prints a case for each segment. */
 void report_run_junit(const struct run_facts *facts, FILE *stream);
 
-/* ---- a transcript that ranks share ---- */
+/* ---- a transcript split among ranks ---- */
 
-/* Along which axis ranks split which upload; what they exchange; which parts of inputs and results
- * rank 0 has. */
+/* Add which upload ranks split along which axis, what ranks exchange, and which parts of inputs and
+ * results rank 0 has. */
 void report_add_split(cJSON *object, const struct healcl_transcript *part,
                       const struct healcl_split *split, bool is_chosen);
 void report_add_exchanges(cJSON *object, const struct healcl_transcript *part);
@@ -137,11 +136,11 @@ void report_add_parts(cJSON *object, const struct healcl_transcript *part);
 
 /* ---- healcl itself ---- */
 
-/* The commit that it was built from, with "-dirty" behind it where files had changed since; ""
- * where there was no repository. */
+/* The commit that healcl was built from. "-dirty" is appended if files had changed since. "" if it
+ * was not built in a repository. */
 const char *healcl_commit(void);
 
-/* The compiler that built it: "gcc 12.2.0". */
+/* The compiler that built healcl: "gcc 12.2.0". */
 extern const char healcl_compiler[];
 
 #endif

@@ -1,24 +1,25 @@
-/* healcl run --input, --requests, --steady and --keep: a transcript as a service runs it. */
+/* Implements healcl run --input, --requests, --steady and --keep: a transcript that serves
+ * requests. */
 #ifndef HEALCL_CLI_REQUESTS_H
 #define HEALCL_CLI_REQUESTS_H
 
 #include "cli/cli.h"
 #include "cli/progress.h"
 
-/* The options, before the transcript is known. Freed with request_inputs_free. */
+/* The options, before the transcript is known. Release with request_inputs_free. */
 struct request_inputs {
-    struct words texts;          /* "ENTRY=FILE.npy" of --input */
-    struct healcl_input *inputs; /* as many, once they are read */
-    struct words segments;       /* of --keep */
+    struct words texts;          /* values of --input: "ENTRY=FILE.npy" */
+    struct healcl_input *inputs; /* texts.count of them, once read */
+    struct words segments;       /* values of --keep */
 };
 
-/* Takes --input into a struct request_inputs. The text stays. */
+/* Stores a value of --input in a struct request_inputs. The text must live as long. */
 int take_request_input(const struct command *command, const struct command_option *option,
                        void *self, const char *text);
 
-/* The number of the input that text, of so many characters, names as ENTRY of an option: by the
- * number of its entry or the name of its tensor; "entry:" or "name:" before it says which. Errors:
- * HEALCL_USAGE where it names none, or several. */
+/* Finds the input that `length` characters of text name as ENTRY of an option. ENTRY is the number
+ * of its entry or the name of its tensor. "entry:" or "name:" in front selects one of them. Errors:
+ * HEALCL_USAGE if it names no input, or several. */
 enum healcl_status find_input(const struct healcl_transcript *transcript, const char *option,
                               const char *text, size_t length, size_t *input,
                               struct healcl_error *error);
@@ -33,32 +34,32 @@ enum healcl_status request_inputs_read(struct request_inputs *live,
                                        struct healcl_error *error);
 void request_inputs_free(struct request_inputs *live);
 
-/* `--audit`; share 0: there is none. */
+/* `--audit`; share 0: no audit. */
 struct request_audit {
     double share;
     uint32_t seed;
     struct healcl_audit_facts facts; /* of the session */
-    struct healcl_error error;       /* what the request ended with */
+    struct healcl_error error;       /* the error that ended the request */
 };
 
 struct request_facts {
     bool no_verify;
-    struct healcl_session *session; /* of an audit, or NULL */
-    uint32_t count;                 /* behind the first one */
-    uint32_t done;                  /* of those: fewer where an audit has ended one */
+    struct healcl_session *session; /* for an audit, or NULL */
+    uint32_t count;                 /* requests after the first one */
+    uint32_t done;                  /* completed ones: fewer if an audit has ended one */
     struct request_audit audit;
-    uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
-    uint64_t spent_nanoseconds; /* by all of them */
-    /* The first one, which is not among them, uploads what is kept and compiles kernels. */
+    uint64_t *nanoseconds;      /* of each; the report sorts them; freed with free() */
+    uint64_t spent_nanoseconds; /* for all of them */
+    /* The first request is not counted among them. It uploads kept data and compiles kernels. */
     uint64_t first_nanoseconds, first_bytes_uploaded;
-    uint64_t bytes_uploaded;      /* by each further one */
-    uint64_t device_bytes;        /* allocated on the device in the end */
-    uint64_t fallbacks;           /* steps of the last one that the host did for the device */
-    uint64_t compared, different; /* results, of all requests */
+    uint64_t bytes_uploaded;      /* by each later request */
+    uint64_t device_bytes;        /* allocated on the device at the end */
+    uint64_t fallbacks;           /* steps of the last request that the host ran for the device */
+    uint64_t compared, different; /* results, over all requests */
 };
 
-/* Adds "requests_per_second" and "latency_ns" of count requests that took so long each, and all at
- * once; 0 where there are none. Sorts the nanoseconds. */
+/* Adds "requests_per_second" and "latency_ns" of `count` requests: their nanoseconds, and `all` for
+ * the total. The values are 0 if count is 0. Sorts the nanoseconds. */
 void report_add_rates(cJSON *object, uint64_t *nanoseconds, size_t count, uint64_t all);
 
 /* device: NULL for the host reference. */
@@ -67,18 +68,19 @@ cJSON *report_requests(const char *file, const struct device_info *device,
 void report_requests_text(const cJSON *document, const struct style *style);
 
 /*
- * Runs facts->count requests in one session, of which facts->done have come to their end where an
- * audit differs, which is no error. Each brings data from memory for its live inputs: those of
- * --input, and with --keep the uploads of other segments; without both the uploads of the segments
- * upload_ct..., or where there are none of the last segment that uploads. device: NULL for the host
- * reference.
+ * Runs facts->count requests in one session. facts->done of them have completed. It is less if an
+ * audit found a difference, which is not an error here.
+ *
+ * Each request brings data from memory for its live inputs. These are the inputs of --input, and
+ * with --keep the uploads of other segments. Without both options they are the uploads of the
+ * segments upload_ct..., or of the last segment that uploads. device: NULL for the host reference.
  */
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct request_inputs *live,
                                 struct progress *progress, struct request_facts *facts,
                                 struct healcl_error *error);
 
-/* Frees what facts own, before the device is closed. */
+/* Frees what facts own. Call it before the device is closed. */
 void requests_release(struct request_facts *facts);
 
 #endif

@@ -1,4 +1,4 @@
-/* Small things that everything printed shares: units, clean strings, wrapped paragraphs. */
+/* Helpers for all output: units, safe strings, wrapped paragraphs. */
 #ifndef HEALCL_CLI_TEXT_H
 #define HEALCL_CLI_TEXT_H
 
@@ -18,36 +18,37 @@ const char *text_count(uint64_t count, char text[UNIT_TEXT_SIZE]);
 /* "950 ns", "1.23 ms", "75.0 s" */
 const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
 
-/* "0.0014", "1.53", "80.9", "2589": a factor or a percentage, about three digits */
+/* "0.0014", "1.53", "80.9", "2589": a factor or a percentage, with about three digits */
 const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
 
-/* Do the same in memory that lives as long as the block around it. */
+/* The same, in memory that lives as long as the enclosing block. */
 #define TEXT_BYTES(bytes) text_bytes(bytes, (char[UNIT_TEXT_SIZE]){0})
 #define TEXT_FACTOR(value) text_factor(value, (char[UNIT_TEXT_SIZE]){0})
 #define TEXT_TIME(nanoseconds) text_time(nanoseconds, (char[UNIT_TEXT_SIZE]){0})
 
-/* Puts '?' for bytes that are not UTF-8 and, unless they are kept, for those of control characters
- * and of controls of the writing direction: names from a hostile file must neither break JSON nor
- * reach a terminal as commands, nor be shown as other names. */
+/* Replaces bytes that are not UTF-8 by '?'. Unless they are kept, also replaces control characters
+ * and controls of the writing direction. Names from hostile files must not break JSON, send
+ * commands to a terminal, or look like other names. */
 void text_clean(char *text, bool keep_controls);
 
-/* Prints text for XML and HTML, or where in_value is set for an attribute's value. Readers make
- * blanks of line breaks and tabs in values that are not escaped, and line feeds of carriage returns
- * everywhere. What is not UTF-8, what is no character, and control characters become '?'. */
+/* Prints text for XML and HTML; in_value: inside an attribute's value. Line breaks and tabs in
+ * values are escaped, because readers turn them into blanks. Carriage returns are escaped
+ * everywhere, because readers turn them into line feeds. Invalid UTF-8, characters that XML forbids
+ * and control characters become '?'. */
 void text_print_escaped(FILE *stream, const char *text, bool in_value);
 
-/* The file of a path. */
+/* The file name of a path. */
 const char *text_base_name(const char *path);
 
-/* Characters of valid UTF-8. */
+/* The number of characters of valid UTF-8. */
 size_t text_columns(const char *text);
 
-/* Prints a word of a shell's command line, without the home folder's name: it is nobody's business,
- * and another's is elsewhere. */
+/* Prints a word of a shell command. Replaces the user's home folder, which is private and differs
+ * between machines. */
 void text_shell(FILE *stream, const char *word);
 
-/* Prints words with line breaks before column width, each line behind indent blanks. A first line
- * that has columns already goes on there. A width of 0 breaks none. */
+/* Prints words with line breaks before column `width`. Each line is indented by `indent` blanks.
+ * The first line continues at its current column. A width of 0 breaks no lines. */
 void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, unsigned width);
 
 #endif

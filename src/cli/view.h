@@ -23,20 +23,20 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Where text goes. */
+/* The destination of text. */
 struct style {
     FILE *stream;
-    unsigned width; /* columns of the terminal, 0 where there is none */
+    unsigned width; /* width of the terminal; 0 if there is none */
     bool colour;
     enum { TABLE_TEXT, TABLE_MARKDOWN, TABLE_HTML } form; /* of tables */
 };
 
-/* A template that is filled, for free(); NULL where it is not whole. */
+/* Fills a template. The caller frees the result. NULL if the template is not whole. */
 char *view_fill(const cJSON *object, const char *template);
 
-/* ---- lines: none is printed where a template is not whole ---- */
+/* ---- lines: a template that is not whole prints nothing ---- */
 
-/* "transcript  FILE": a fact with its label, and such facts. */
+/* "transcript  FILE": a label with a fact. */
 struct view_line {
     const char *label, *template;
 };
@@ -45,11 +45,11 @@ void view_line(const struct style *style, const cJSON *object, const char *label
 void view_lines(const struct style *style, const cJSON *object, const struct view_line *lines,
                 size_t count);
 
-/* A sentence; and one for each object of an array. */
+/* Print a sentence, or one for each object of an array. */
 void view_text(const struct style *style, const cJSON *object, const char *template);
 void view_each(const struct style *style, const cJSON *array, const char *template);
 
-/* Prints a label with a text as of printf. */
+/* Prints a label with a text, formatted as by printf. */
 __attribute__((format(printf, 3, 4))) void report_label(const struct style *style,
                                                         const char *label, const char *format, ...);
 
@@ -57,10 +57,10 @@ __attribute__((format(printf, 3, 4))) void report_label(const struct style *styl
 
 enum { VIEW_RIGHT = 1, VIEW_SHRINKS = 2, VIEW_BLANK = 4 };
 
-/* A cell whose template is not whole is a dash, or with VIEW_BLANK empty. */
+/* If a cell's template is not whole, the cell shows a dash. With VIEW_BLANK it is empty. */
 struct view_column {
     const char *heading, *template;
-    unsigned flags; /* VIEW_SHRINKS: its cells may be cut where the table is too wide */
+    unsigned flags; /* VIEW_SHRINKS: its cells may be cut if the table is too wide */
 };
 void view_table(const struct style *style, const cJSON *rows, const struct view_column *columns,
                 size_t count);
@@ -74,16 +74,16 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
 
 struct table;
 
-/* Columns outlive the table, and need no templates. */
+/* columns must outlive the table. Their templates are not used. */
 struct table *table_create(const struct view_column *columns, size_t count);
 
-/* Adds the next cell, row by row from the left. */
+/* Appends a cell: rows from top to bottom, cells from left to right. */
 void table_cell(struct table *table, const char *text);
 
 /* Prints the table and frees it. */
 void table_print(struct table *table, const struct style *style);
 
-/* Prints a text with the escapes of Markdown or HTML. */
+/* Prints a text, escaped for Markdown or HTML. */
 void print_markup(const struct style *style, const char *text);
 
 #endif

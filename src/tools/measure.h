@@ -23,7 +23,8 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
 uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most);
 
 /* Rates measured with kernels of this tuning. They are cached per device and driver, as tunings
- * are. rates_cached returns whether all `count` rates were found. rates_cache may fail silently. */
+ * are. rates_read_cached returns whether all `count` rates were found. rates_cache may fail
+ * silently. */
 bool rates_read_cached(const struct device_info *info, const struct device_tuning *tuning,
                        size_t count, uint64_t *rates);
 void rates_cache(const struct device_info *info, const struct device_tuning *tuning, size_t count,
