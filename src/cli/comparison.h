@@ -157,7 +157,7 @@ bool compare_is_at_fault(const struct comparison *comparison, size_t device);
 bool compare_mean_against(const struct comparison *comparison, const struct compare_figure *figure,
                           size_t device, size_t other, struct compare_mean *mean);
 
-/* Whether a quartile differs from the median by more than COMPARE_SPREAD_MAX percent of it. */
+/* Whether half the distance of the quartiles exceeds COMPARE_SPREAD_MAX percent of the median. */
 enum { COMPARE_SPREAD_MAX = 30, COMPARE_LEAST_NANOSECONDS = 100000 };
 bool compare_spreads(const cJSON *run, const struct compare_figure *figure);
 

@@ -1,19 +1,19 @@
 /*
- * Text as a view of JSON: lines, and tables whose rows are the objects of an array.
+ * Prints JSON as text: lines, and tables whose rows are the objects of an array.
  *
- * All come from templates. "{results.total}" stands for the member that the path leads to, as text;
- * of an array its values stand in a list. Behind the path may be
+ * All text comes from templates. "{results.total}" is replaced by the member at this path, as text.
+ * The values of an array are printed as a list. After the path may follow
  *
- *     {path:form}    time, bytes, count or factor (text.h); "#", how many an array has; "s" for the
- *                    plural, unless it is 1; ".2", decimals; "%", a share, at most 100; "+", by how
- *                    many percent a ratio differs from 1; "word", the second word of a text
- *     {path:form?}   the same, but missing where it is 0 or empty
- *     {path|text}    text where it is missing or empty
- *     {path=text}    text where it is there and not false; {path!text}: where it is not
- *     {path/path...} a quotient, missing where it has no value
- *     [...]          a part that is left out where a member of it is missing
+ *     {path:form}    time, bytes, count or factor (text.h); "#", the length of an array; "s", the
+ *                    plural's letter, unless it is 1; ".2", decimals; "%", a share, at most 100;
+ *                    "+", by how many percent a ratio differs from 1; "word", the second word
+ *     {path:form?}   the same, but missing if the value is 0 or empty
+ *     {path|text}    text if the member is missing or empty
+ *     {path=text}    text if the member exists and is not false; {path!text}: otherwise
+ *     {path/path...} a quotient, missing if it has no value
+ *     [...]          a part that is omitted if one of its members is missing
  *
- * A template is whole if no member of it is missing, but for such parts.
+ * A template is whole if no member outside such parts is missing.
  */
 #ifndef HEALCL_CLI_VIEW_H
 #define HEALCL_CLI_VIEW_H
