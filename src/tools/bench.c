@@ -14,37 +14,38 @@
 
 enum {
     WARM_UP_SAMPLES = 3,
-    WARM_UP_TIMES = 3,    /* as long as a sample */
-    SAMPLE_NS = 20000000, /* at least: starting and waiting at its end are none of it */
+    WARM_UP_TIMES = 3,    /* total length, in samples */
+    SAMPLE_NS = 20000000, /* at least, so that start and final wait do not matter */
     LAUNCHES_MAX = 1000,  /* operations in one sample */
-    SAMPLES_MIN = 15,     /* where nothing is said of them */
-    SAMPLES_LONG = 5,     /* where SAMPLES_MIN would take too long */
+    SAMPLES_MIN = 15,     /* if no number is given */
+    SAMPLES_LONG = 5,     /* if SAMPLES_MIN samples would take too long */
     SAMPLES_MAX = 1000000,
 };
 
 static const uint64_t ENOUGH_NS = 500000000, TOO_LONG_NS = 3000000000;
 
-/* Units that the host reference works out, in all windows; at least a row in each. */
+/* Units of work for the host reference in all windows together; each window has at least one
+ * row. */
 enum { REFERENCE_UNITS = 1 << 22 };
 
-/* Largest output that there are two of: longer launches gain nothing by overlapping. */
+/* Largest output to have twice: longer launches do not get faster by overlapping. */
 enum { SECOND_OUTPUT_BYTES = 64 << 20 };
 
-/* Rows of the output that are compared: runs of them, as far apart as can be. */
+/* Number of windows of compared output rows, as far apart as possible. */
 enum { WINDOWS = 8 };
 
 struct bench {
     const struct bench_options *options;
-    struct bench_case measured; /* of an example: without an operation */
+    struct bench_case measured; /* for an example: without an operation */
     bool accumulates;
     struct planned script;
-    /* script.plan, with the operation's steps LAUNCHES_MAX times behind its own. Where launches can
-     * overlap every other one has another output, so that they may. */
+    /* script.plan, followed by LAUNCHES_MAX repetitions of the operation's steps. If launches can
+     * overlap, every second one has another output, so that they do. */
     struct plan looped;
     struct step *steps; /* of looped */
     size_t loop_steps;  /* of one operation */
     struct executor *executor;
-    struct results output; /* the device's, at first */
+    struct results output; /* the device's, from the first run */
     uint64_t *samples;     /* nanoseconds */
     size_t sample_count, sample_capacity;
 };
@@ -70,8 +71,8 @@ static enum healcl_status run_segment(struct bench *bench, const struct segment 
 
 /* ---------------------------------------------------------------- verification */
 
-/* Compares the device's output, from byte start on, with what the reference makes of a transcript.
- * Takes the text. */
+/* Compares the device's output, from byte `start` on, with the reference's result of a transcript.
+ * Takes ownership of the text. */
 static enum healcl_status verify_part(const struct bench *bench, char *text, size_t start,
                                       struct healcl_error *error)
 {
@@ -99,8 +100,8 @@ static enum healcl_status verify_part(const struct bench *bench, char *text, siz
     return status;
 }
 
-/* All rows where the reference can do them in reasonable time; else the first ones, the last ones
- * and some at equal distances between them. */
+/* Compares all rows if the reference can compute them in reasonable time. Otherwise it compares the
+ * first rows, the last rows, and others at equal distances between them. */
 static enum healcl_status verify_windows(const struct bench *bench, struct healcl_error *error)
 {
     const struct bench_case *measured = &bench->measured;
@@ -117,7 +118,7 @@ static enum healcl_status verify_windows(const struct bench *bench, struct healc
     return HEALCL_OK;
 }
 
-/* A sink's: keeps the first output, and compares later ones with it. */
+/* The `take` function of a sink: keeps the first output, and compares later outputs with it. */
 static enum healcl_status take_output(void *context, const struct step *step, const void *data,
                                       struct healcl_error *error)
 {
@@ -129,7 +130,7 @@ static enum healcl_status take_output(void *context, const struct step *step, co
     return HEALCL_OK;
 }
 
-/* The outputs after the last sample are what they were at first. */
+/* Checks that the outputs after the last sample equal the first output. */
 static enum healcl_status verify_again(struct bench *bench, const struct bench_result *result,
                                        struct healcl_error *error)
 {
@@ -146,8 +147,8 @@ static enum healcl_status verify_again(struct bench *bench, const struct bench_r
 
 /* ---------------------------------------------------------------- timing */
 
-/* Whether launches are to alternate between two outputs. These must not make the difference between
- * working in the device's cache and not: both fit well, or one does not. */
+/* Whether launches alternate between two outputs. A second output must not decide whether the data
+ * fit in the device's cache: with and without it, either both fit or neither does. */
 static bool wants_second_output(const struct bench *bench, const struct healcl_device *device)
 {
     const uint64_t cache = device->info.cache_bytes;
@@ -179,7 +180,7 @@ static enum healcl_status make_loop(struct bench *bench, struct healcl_error *er
     return HEALCL_OK;
 }
 
-/* Enqueues the operation so many times, and waits. */
+/* Enqueues the operation `launches` times, and waits. */
 static enum healcl_status run_sample(struct bench *bench, uint32_t launches, uint64_t *nanoseconds,
                                      struct healcl_error *error)
 {
@@ -189,7 +190,7 @@ static enum healcl_status run_sample(struct bench *bench, uint32_t launches, uin
     return run_segment(bench, &segment, NULL, nanoseconds, error);
 }
 
-/* Runs the operation until it is warm; *launches is then how many make a sample. */
+/* Runs the operation until its times are stable. *launches: the number of launches in a sample. */
 static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
                                   struct healcl_error *error)
 {
@@ -207,7 +208,7 @@ static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
     return HEALCL_OK;
 }
 
-/* Whether the samples, which took so long together, are enough. */
+/* Whether there are enough samples. spent: their total nanoseconds. */
 static bool is_enough(const struct bench *bench, uint64_t spent)
 {
     size_t count = bench->sample_count;
@@ -266,8 +267,8 @@ static void name_kernel(const struct plan *plan, const struct healcl_device *dev
     healcl_error_clear(&why);
 }
 
-/* Verifies and times a transcript of segments BENCH_PREPARE and so on, whose text this takes.
- * verifies: where the reference can run it. */
+/* Verifies and times a transcript with segments BENCH_PREPARE and so on. Takes ownership of its
+ * text. verifies: whether the reference can run it. */
 static enum healcl_status run_script(struct bench *bench, struct healcl_device *device, char *text,
                                      bool verifies, struct bench_result *result,
                                      struct healcl_error *error)
@@ -319,7 +320,7 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
 
 /* ---------------------------------------------------------------- examples of manifests */
 
-/* The call of an example, of contiguous tensors. */
+/* Returns the call of an example with contiguous tensors. */
 static char *example_text(const struct problem *problem, const struct problem_data *data)
 {
     struct writer writer = {0};

@@ -24,19 +24,19 @@ static bool is_transform(const struct bench_case *self)
     return self->operation->unit == BENCH_BUTTERFLY;
 }
 
-/* A transform of int8 has the same input for all moduli. */
+/* A transform of int8 uses the same input for all moduli. */
 static bool is_tiled(const struct bench_case *self)
 {
     return is_transform(self) && get(self, BENCH_DTYPE) == 1 + DTYPE_INT8;
 }
 
-/* 1 where k is no parameter. */
+/* 1 if k is not a parameter. */
 static int64_t modulus_count(const struct bench_case *self)
 {
     return get(self, BENCH_K) ? get(self, BENCH_K) : 1;
 }
 
-/* The dtype of moduli and of their residues. */
+/* The dtype of the moduli and their residues. */
 static enum dtype modulus_dtype(const struct bench_case *self)
 {
     bool is_int32 = get(self, BENCH_DTYPE) == 1 + DTYPE_INT32;
@@ -45,7 +45,7 @@ static enum dtype modulus_dtype(const struct bench_case *self)
 
 /* ---------------------------------------------------------------- tensors */
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 static const char *axes_of(const struct bench_case *self, enum bench_tensor tensor)
 {
     return self->operation->shapes[tensor][get(self, BENCH_LAYOUT) == BENCH_HEAL];
@@ -138,8 +138,8 @@ static enum healcl_status choose_moduli(struct bench_case *self, struct healcl_e
          self->operation->name, bits, step, count);
 }
 
-/* Elements of each tensor, 0 where there is none, and the bytes of inputs and outputs that have
- * rows and of those that have none. A view is as large as what is made from it. */
+/* Computes the elements of each tensor, 0 if it does not exist. Also the bytes of inputs and
+ * outputs with rows, and of those without. A view counts as large as the tensor made from it. */
 struct sizes {
     int64_t elements[BENCH_TENSORS];
     int64_t row_bytes, common_bytes;
@@ -180,7 +180,7 @@ static uint64_t count_units(const struct bench_case *self, const struct sizes *s
     return self->bytes;
 }
 
-/* Finds the batch, if bytes are given, and the sizes. */
+/* Computes the batch, if bytes are given, and the sizes. */
 static enum healcl_status measure(struct bench_case *self, struct healcl_error *error)
 {
     int64_t *of = self->settings.of;
@@ -215,7 +215,7 @@ enum healcl_status bench_case_init(struct bench_case *self, const struct bench_o
 
 /* ---------------------------------------------------------------- moduli, roots, permutations */
 
-/* An upload of a tensor [rows, columns], or [columns] for rows 0. Frees the values. */
+/* Uploads a tensor [rows, columns], or [columns] if rows is 0. Frees the values. */
 static void upload(struct writer *writer, const char *name, enum dtype dtype, int64_t rows,
                    int64_t columns, int64_t *values)
 {
@@ -239,7 +239,8 @@ static void put_moduli(struct writer *writer, const struct bench_case *self)
     writer_call(writer, "q_column", "unsqueeze", "q 1");
 }
 
-/* "roots" [k,n] and "n_inv" [k]: any residues, for what they are takes no time. */
+/* "roots" [k,n] and "n_inv" [k]: arbitrary residues, because their values do not affect the
+ * time. */
 static void put_roots(struct writer *writer, const struct bench_case *self)
 {
     int64_t n = get(self, BENCH_N), k = modulus_count(self);
@@ -273,11 +274,11 @@ static bool is_reduced(const struct bench_case *self, enum bench_tensor tensor)
     return get(self, BENCH_VALUES) == BENCH_REDUCED && tensor != BENCH_INDICES && !is_tiled(self);
 }
 
-/* Elements that are uploaded and then repeated: a prime number, so that rows are not alike. */
+/* Number of elements that are uploaded and then repeated. It is prime, so that rows differ. */
 enum { TILE_VALUES = 65521, TILE_PERMUTATIONS = 13 };
 
-/* Uploads the first elements of a tensor as a row [1, length] called "tile": residues for every
- * modulus, numbers of all 64 bits, or permutations of [0, n) one behind the other. */
+/* Uploads the first elements of a tensor as a row [1, length] called "tile". They are residues for
+ * every modulus, numbers of all 64 bits, or several permutations of [0, n). */
 static void put_tile(struct writer *writer, const struct bench_case *self, enum bench_tensor tensor,
                      int64_t length)
 {
@@ -295,7 +296,7 @@ static void put_tile(struct writer *writer, const struct bench_case *self, enum 
 
 enum { WORD_SIZE = 24, WORDS_SIZE = 256 };
 
-/* The moduli beside a tensor with k as last axis, or last but one. One alone is a scalar. */
+/* The moduli for a tensor whose last or next-to-last axis is k. A single modulus is a scalar. */
 static const char *modulus_word(const struct bench_case *self, enum bench_tensor tensor,
                                 char text[WORD_SIZE])
 {
@@ -306,7 +307,7 @@ static const char *modulus_word(const struct bench_case *self, enum bench_tensor
     return text;
 }
 
-/* A tile repeated; the tensor takes its rows of that, and is reduced where it is to be. */
+/* Repeats a tile. The tensor takes its rows from the result, and is reduced if necessary. */
 static void put_input(struct writer *writer, const struct bench_case *self,
                       enum bench_tensor tensor, int64_t first, int64_t rows)
 {
@@ -368,8 +369,8 @@ static void put_preparation(struct writer *writer, const struct bench_case *self
         put_empty_output(writer, self, "second", rows);
 }
 
-/* The meaning of a word of bench_operation.arguments: an argument that the case decides about, a
- * parameter that is a number, the output, or itself. */
+/* Replaces a word of bench_operation.arguments: by an argument that depends on the case, by the
+ * number of a parameter, or by the output. Other words are unchanged. */
 static const char *word_of(const struct bench_case *self, const char *word, const char *out,
                            char text[WORD_SIZE])
 {
@@ -402,7 +403,7 @@ static void put_segment(struct writer *writer, const char *name)
     writer_entry(writer, "SEGMENT_START", "name", name);
 }
 
-/* The segments of the operation and of its result. */
+/* Writes the segments of the operation and of its result. */
 static void put_operation(struct writer *writer, const struct bench_case *self, const char *out)
 {
     const struct bench_operation *operation = self->operation;

@@ -1,4 +1,4 @@
-/* The tables of what is measured: parameters, operations, and the suite. */
+/* The tables for measuring: parameters, operations, and the suite. */
 #include <string.h>
 
 #include "tools/bench_case.h"
@@ -104,7 +104,7 @@ const struct bench_operation bench_operations[] = {
     DIGITS("apply_g_decomp", "bn", "bnd", "a digits base-bits out", 0, MEGABYTES_512),
     DIGITS("apply_g_decomp_relative_to_full_q", "bkn", "bdn", "a q digits base-bits out", 2,
            MEGABYTES_512 / 16),
-    /* One permutation for each row. */
+    /* A separate permutation for each row. */
     {.name = "take_along_axis",
      .unit = BENCH_ELEMENT,
      .shapes = {[BENCH_A] = {"bn"}, [BENCH_INDICES] = {"bn"}, [BENCH_OUT] = {"bn"}},
@@ -115,7 +115,7 @@ const struct bench_operation bench_operations[] = {
      .shapes = {[BENCH_A] = {"brn"}, [BENCH_INDICES] = {"rn"}, [BENCH_OUT] = {"brn"}},
      .arguments = "a indices out 1 2",
      .defaults = LARGE_DEFAULTS([BENCH_N] = 4096, [BENCH_R] = 16)},
-    /* As many zeros behind each row as it has elements. */
+    /* Adds zeros after each row, as many as the row has elements. */
     {.name = "pad_single_axis",
      .unit = BENCH_ELEMENT,
      .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bp"}},
@@ -140,7 +140,7 @@ const struct bench_operation bench_operations[] = {
      .view_arguments = "a 1 3",
      .arguments = "view",
      .defaults = LARGE_DEFAULTS([BENCH_N] = 4096, [BENCH_K] = 2, [BENCH_R] = 2)},
-    /* Long rows with a small gap behind each, so that they have to be copied. */
+    /* Long rows, each followed by a small gap, so that they must be copied. */
     {.name = "copy",
      .operation = "contiguous",
      .unit = BENCH_BYTE,

@@ -115,15 +115,14 @@ static void fail_cell(const struct check *check, const struct coverage_cell *cel
     check->observer->failed(check->observer->context, check->row, cell, kernel, why);
 }
 
-/* The first variant from the cell's on that has its arrangement; false where none that is tried
- * has.
- */
+/* Finds the first variant, from the cell's on, to which its arrangement applies. Returns false if
+ * none of the tried variants has one. */
 static bool find_variant(const struct check *check, const struct coverage_cell *cell,
                          struct problem *problem, uint64_t *variant)
 {
     struct coverage_row *row = check->row;
     struct problem_dtypes dtypes = row->dtypes;
-    /* Indices are int32 and int64 by turns. */
+    /* Indices alternate between int32 and int64. */
     if (problem_has_index(row->form))
         dtypes.index = cell->variant / 2 % 2 ? DTYPE_INT32 : DTYPE_INT64;
     for (*variant = cell->variant; *variant < cell->variant + VARIANTS_TRIED; ++*variant) {
@@ -138,12 +137,13 @@ static bool find_variant(const struct check *check, const struct coverage_cell *
     return false;
 }
 
-/* Random arrangements that kernels of manifests get behind each one, in cells of few elements; and
- * calls of any shape, if they run them. */
+/* Numbers of additional calls for kernels of manifests: random arrangements after each one, in
+ * cells with few elements; and calls of any shape, if a kernel runs them. */
 enum { RANDOM_CALLS = 3, RANDOM_ELEMENTS = 600, ANY_CALLS = 150, ANY_ELEMENTS = 60 };
 
-/* One arrangement of a size; only_new: where its call is new. False where a manifest's kernel was
- * wrong: where it writes without room around its tensors, memory of others is at risk. */
+/* Checks one arrangement of a size. only_new: only if its call is new. Returns false if a
+ * manifest's kernel was wrong. Without elements around its tensors, such a kernel may write to
+ * other memory. */
 static bool check_arrangement(const struct check *check, const struct coverage_cell *cell,
                               bool only_new)
 {
@@ -189,7 +189,7 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
     return is_safe;
 }
 
-/* One arrangement of a size, or with ARRANGEMENT_COUNT all of them. */
+/* Checks one arrangement of a size, or all of them for ARRANGEMENT_COUNT. */
 static void check_size(const struct check *check, const struct coverage_cell *cells, bool only_new)
 {
     struct coverage_cell cell = *cells;
@@ -203,7 +203,7 @@ static void check_size(const struct check *check, const struct coverage_cell *ce
     }
 }
 
-/* A dtype that the form does not take. */
+/* Checks that a dtype which the form does not take is refused. */
 static void check_refused(const struct check *check)
 {
     struct coverage_row *row = check->row;
@@ -227,7 +227,7 @@ void coverage_check(struct healcl_device *device, const struct coverage_sizes *s
 {
     const struct check check = {device, row, observer};
     const uint64_t begin = monotonic_nanoseconds();
-    /* The last size is for what depends on the number of moduli most. */
+    /* The last size is for forms that depend most on the number of moduli. */
     const size_t last = sizes->count - 1, count = one ? 1 : sizes->count + sizes->more;
     const bool is_accepted = problem_accepts(row->form, &row->dtypes);
     if (!is_accepted)

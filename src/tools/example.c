@@ -29,7 +29,7 @@ const struct operation *example_operation_find(const struct operation_table *tab
     return number >= OPERATION_COUNT ? operation_at(table, (size_t)number) : NULL;
 }
 
-/* A tensor that is made becomes a parameter, where there is room for one. */
+/* Makes a new tensor a parameter, if there is room for one. */
 static void take_out(struct arena *arena, struct vendor_operation *operation)
 {
     struct form *form = &operation->form;
@@ -48,24 +48,24 @@ static void take_out(struct arena *arena, struct vendor_operation *operation)
     form->parameter_count++;
 }
 
-/* The files that are being read. */
+/* The state while files are read. */
 struct reading {
     struct examples *examples;
     struct example **last;
     const char *file;
     bool have_bodies;
-    struct operation_table *noting; /* whose calls are noted */
+    struct operation_table *noting; /* the table whose calls are recorded */
 };
 
 /* An operation in a table of examples. */
 struct copy {
-    struct vendor_operation vendor; /* first: it is the infer function's context */
+    struct vendor_operation vendor; /* must be first: it is the infer function's context */
     struct reading *reading;
     const struct operation *operation;
-    const struct form *form; /* that problems have */
+    const struct form *form; /* the form that problems have */
 };
 
-/* Adds a copy of an operation, whose calls the function works out. */
+/* Adds a copy of an operation, with another infer function. */
 static enum healcl_status add_copy(struct operation_table *table, struct copy *copy,
                                    infer_function *function, struct healcl_error *error)
 {
@@ -78,7 +78,7 @@ static enum healcl_status add_copy(struct operation_table *table, struct copy *c
 
 /* ---------------------------------------------------------------- transcripts */
 
-/* A tensor's elements are handed out where the call stands. */
+/* Downloads the elements of a tensor before the call. */
 static enum healcl_status note_tensor(struct call *call, struct example *example, uint32_t i,
                                       const struct tensor *tensor, struct healcl_error *error)
 {
@@ -87,7 +87,7 @@ static enum healcl_status note_tensor(struct call *call, struct example *example
     example->problem.tensors[i] = (struct problem_tensor){
         .present = true, .dtype = tensor->storage->dtype, .shape = layout_packed(&tensor->layout)};
     step.in[0] = tensor;
-    step.tensor_name = example->problem.text[i]; /* keep_result knows it by this */
+    step.tensor_name = example->problem.text[i]; /* keep_result recognizes it by this */
     planner->plan->results++;
     planner->segment->results++;
     return planner_add_step(planner, &step, error);
@@ -139,7 +139,7 @@ static enum healcl_status compare(const struct step *step, const void *data,
     return HEALCL_OK;
 }
 
-/* A sink. */
+/* The `take` function of a sink. */
 static enum healcl_status keep_result(void *context, const struct step *step, const void *data,
                                       struct healcl_error *error)
 {
@@ -157,7 +157,7 @@ static enum healcl_status keep_result(void *context, const struct step *step, co
     return step->payload ? compare(step, data, error) : HEALCL_OK;
 }
 
-/* Without a body an operation cannot run: what was noted before stays. */
+/* An operation without a body cannot run. Calls before it remain recorded. */
 static enum healcl_status run(struct reading *reading, const struct plan *plan,
                               struct healcl_error *error)
 {
@@ -187,8 +187,8 @@ static enum healcl_status read_transcript(struct reading *reading, const char *p
     return status;
 }
 
-/* Makes the examples' tables, and the one of calls that are noted: of bodies, where there are any.
- */
+/* Makes the tables of the examples, and the table that records calls: it uses bodies, if there are
+ * any. */
 static enum healcl_status make_tables(struct reading *reading, const struct operation_table *table,
                                       struct healcl_error *error)
 {

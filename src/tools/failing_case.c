@@ -10,11 +10,11 @@
 #include "tools/view.h"
 #include "tools/xmalloc.h"
 
-enum { SMALL_BYTES = 64 << 20 }; /* a case of more is none to send to anybody */
+enum { SMALL_BYTES = 64 << 20 }; /* a larger case is not useful to send */
 
 /* ---------------------------------------------------------------- operands */
 
-/* A step and what is left of its tensors. */
+/* A step, and the remaining parts of its tensors. */
 struct candidate {
     const struct failing_step *failing;
     const struct step *step;
@@ -39,7 +39,7 @@ static enum dtype dtype_of(const struct candidate *candidate, int i)
     return step_operand(candidate->step, i)->storage->dtype;
 }
 
-/* Its storage. */
+/* Returns its storage. */
 static const char *image_of(const struct candidate *candidate, int i)
 {
     const struct storage *storage = step_operand(candidate->step, i)->storage;
@@ -55,7 +55,7 @@ static struct candidate whole_of(const struct failing_step *failing)
     for (int i = 0; i < STEP_OPERANDS; i++)
         if (step_operand(whole.step, i))
             whole.layouts[i] = step_operand(whole.step, i)->layout;
-    /* A sum's q, which is given in out's shape, becomes a vector. */
+    /* The moduli of a sum, given in out's shape, become a vector. */
     for (char *names = whole.axes.names[1];
          whole.step->kind == STEP_AXIS_MODSUM && whole.layouts[1].rank > 1;) {
         whole.layouts[1] = layout_drop_axis(&whole.layouts[1], 0);
@@ -66,9 +66,9 @@ static struct candidate whole_of(const struct failing_step *failing)
 
 /* ---------------------------------------------------------------- cutting */
 
-/* How far each letter is cut: to size elements around its wrong one. */
+/* For each axis letter: the number of elements kept around the wrong one. */
 struct cut {
-    int64_t full[AXIS_LETTERS]; /* 0: no such letter, or one that is not cut */
+    int64_t full[AXIS_LETTERS]; /* 0: the letter does not occur, or is not cut */
     int64_t wrong[AXIS_LETTERS];
     int64_t size[AXIS_LETTERS];
 };
@@ -87,7 +87,7 @@ static void cut_init(struct cut *cut, const struct candidate *whole, int64_t fir
     memcpy(cut->size, cut->full, sizeof cut->size);
 }
 
-/* The first element of a letter's part: parts lie at multiples of their sizes where they can, for
+/* The first index of a letter's part. Parts begin at multiples of their size if possible, as
  * vectors do. */
 static int64_t cut_start(const struct cut *cut, int letter)
 {
@@ -108,7 +108,7 @@ static struct candidate part_of(const struct candidate *whole, const struct cut 
     return part;
 }
 
-/* Whether what is uploaded, with all that lies between its elements, is a case to send. */
+/* Whether the uploaded bytes, including those between elements, are few enough for a case. */
 static bool is_small(const struct candidate *candidate)
 {
     uint64_t bytes = 0;
@@ -130,7 +130,7 @@ static bool is_tiled(const struct candidate *candidate)
            ((a->stride[2] == 0 && a->shape[2] > 1) || dtype_of(candidate, 0) == DTYPE_INT8);
 }
 
-/* The operand as an argument has it: a tiled input has size 1 on the axis of moduli. */
+/* The operand as an argument: a tiled input has size 1 on the axis of moduli. */
 static struct layout argument_layout(const struct candidate *candidate, int i)
 {
     struct layout layout = candidate->layouts[i];
@@ -139,7 +139,7 @@ static struct layout argument_layout(const struct candidate *candidate, int i)
     return layout;
 }
 
-/* The operand whose tensor this one is, too: the first such. */
+/* Returns the first operand with the same tensor as this one. */
 static int tensor_number(const struct candidate *candidate, int i)
 {
     const struct layout layout = argument_layout(candidate, i);
@@ -152,8 +152,9 @@ static int tensor_number(const struct candidate *candidate, int i)
     return i;
 }
 
-/* The operand as a view of the part of its storage that it needs, from a multiple of eight elements
- * on: vectors lie as they did. Returns false where it cannot be made. */
+/* Makes the operand as a view of the part of its storage that it needs. The part begins at a
+ * multiple of eight elements, so that vectors keep their alignment. Returns false if that is
+ * impossible. */
 static bool put_tensor(struct writer *writer, const struct candidate *candidate, int i)
 {
     struct layout layout = argument_layout(candidate, i);
@@ -189,7 +190,7 @@ static void operand_word(const struct candidate *candidate, int i, char word[WOR
         snprintf(word, WORD_SIZE, "t%d", tensor_number(candidate, i));
 }
 
-/* The letters are those of plan/steps.def. */
+/* The letters are defined in plan/steps.def. */
 static void argument_word(const struct candidate *candidate, char letter, char word[WORD_SIZE])
 {
     const struct step *step = candidate->step;
@@ -211,7 +212,8 @@ static void argument_word(const struct candidate *candidate, char letter, char w
     snprintf(word, WORD_SIZE, "%" PRId64, value);
 }
 
-/* expected: the packed result, or NULL. Returns NULL where there is no such transcript. */
+/* Writes the transcript. expected: the packed result, or NULL. Returns NULL if it cannot be
+ * written. */
 static char *candidate_transcript(const struct candidate *candidate, const void *expected)
 {
     struct writer writer = {0};
@@ -255,7 +257,7 @@ static void describe(const struct candidate *candidate, char *description, size_
 
 /* ---------------------------------------------------------------- trying */
 
-/* Returns whether the device gets the part wrong, and writes it as a case. */
+/* Returns whether the device computes the part wrongly. If so, writes it as a case. */
 static bool try_cut(struct healcl_device *device, const struct candidate *whole,
                     const struct cut *cut, struct failing_case *found)
 {
@@ -283,7 +285,7 @@ static bool try_cut(struct healcl_device *device, const struct candidate *whole,
     return wrong;
 }
 
-/* Cuts an axis as far as the device still gets the rest wrong. */
+/* Cuts an axis as far as the device's result remains wrong. */
 static void shrink(struct healcl_device *device, const struct candidate *whole, struct cut *cut,
                    int letter, struct failing_case *found)
 {
@@ -306,7 +308,7 @@ void failing_case_find(struct healcl_device *device, const struct failing_step *
     struct candidate part = whole;
     cut_init(&cut, &whole, failing->first_wrong);
     for (int64_t most = SMALL_BYTES; !is_small(&part); most /= 2) {
-        if (most == 0) /* nothing is left to cut */
+        if (most == 0) /* nothing remains to cut */
             return;
         for (int letter = 0; letter < AXIS_LETTERS; letter++)
             cut.size[letter] = cut.size[letter] < most ? cut.size[letter] : most;

@@ -11,20 +11,21 @@
 #include "opencl/programs.h"
 
 enum {
-    GROUPS_PER_UNIT = 32, /* enough that all units are busy to the end */
+    GROUPS_PER_UNIT = 32, /* enough to keep all units busy to the end */
     PRODUCTS_PER_ROUND = 8,
     ROUNDS_FIRST = 256,
-    ROUNDS_MOST = 1 << 24, /* unless loops end before */
+    ROUNDS_MOST = 1 << 24, /* most rounds, unless loops end earlier */
     SAMPLE_NANOSECONDS = 60000000,
-    COPY_SAMPLES = 20, /* of which the fastest counts: what else a machine does slows copies down,
-                          and does not disturb all of the short ones */
-    COPIES_MOST = 50,  /* in a sample */
-    COPY_NANOSECONDS_LEAST = 500000, /* of each: beginning and ending take some thousand of them */
+    /* The fastest of them counts. Other load on the machine slows copies down, but not all of these
+     * short ones. */
+    COPY_SAMPLES = 20,
+    COPIES_MOST = 50,                /* in a sample */
+    COPY_NANOSECONDS_LEAST = 500000, /* of each copy; a launch has an overhead of some thousand */
     COPY_SAMPLE_NANOSECONDS = 5000000,
 };
 
-/* Sizes of a copy's source and target: more than the caches hold, but never more than 1 GiB, for
- * some devices say anything of their caches. */
+/* Sizes of the source and target of a copy: larger than the caches, but at most 1 GiB, because some
+ * devices report wrong cache sizes. */
 static const uint64_t COPY_BYTES_LEAST = 64 << 20, COPY_BYTES_MOST = 1 << 30, CACHES = 4;
 
 static void add_running(void *context, const struct launch_times *times)
@@ -32,7 +33,7 @@ static void add_running(void *context, const struct launch_times *times)
     *(uint64_t *)context += times->running;
 }
 
-/* Runs a launch to its end, so many times. */
+/* Runs a launch `times` times, and waits. */
 static enum healcl_status time_launch(struct healcl_device *device, const struct launch *launch,
                                       uint32_t times, uint64_t *nanoseconds,
                                       struct healcl_error *error)
@@ -55,7 +56,7 @@ static uint64_t a_second(double amount, uint64_t nanoseconds)
 
 /* ---------------------------------------------------------------- products */
 
-/* Twice as many rounds until they take long enough to be timed. */
+/* Doubles the rounds until they take long enough to be timed. */
 static enum healcl_status measure_products(struct healcl_device *device, const char *kernel,
                                            uint64_t *products, struct healcl_error *error)
 {
@@ -75,7 +76,8 @@ static enum healcl_status measure_products(struct healcl_device *device, const c
         .tag = kernel};
     TRY(device_buffer_acquire(device, groups * local_size * sizeof(uint64_t), false, &out, error));
     uint64_t nanoseconds = 0;
-    enum healcl_status status = time_launch(device, &launch, 1, &nanoseconds, error); /* builds */
+    enum healcl_status status =
+        time_launch(device, &launch, 1, &nanoseconds, error); /* builds the program */
     for (; status == HEALCL_OK; rounds *= 2) {
         status = time_launch(device, &launch, 1, &nanoseconds, error);
         if (nanoseconds >= SAMPLE_NANOSECONDS || rounds > most / 2)
@@ -89,7 +91,7 @@ static enum healcl_status measure_products(struct healcl_device *device, const c
 
 /* ---------------------------------------------------------------- copies */
 
-/* The most for each of two buffers. */
+/* The largest size of each of two buffers. */
 static uint64_t copy_bytes_most(const struct healcl_device *device)
 {
     uint64_t room = device->info.global_memory_bytes / 8;
@@ -106,14 +108,14 @@ static uint64_t copy_bytes(const struct healcl_device *device)
     return bytes < most ? bytes : most;
 }
 
-/* A launch that goes through memory, and its arguments. */
+/* A launch that reads or writes memory, and its arguments. */
 struct sweep {
     struct launch launch;
-    uint64_t count, size; /* elements, and their bytes */
+    uint64_t count, size; /* elements; bytes */
     uint32_t per_item;
 };
 
-/* from: NULL: it only writes. */
+/* from: NULL for a launch that only writes. */
 static void sweep_init(struct sweep *sweep, const struct healcl_device *device, uint64_t bytes,
                        const struct buffer *to, const struct buffer *from)
 {
@@ -139,7 +141,7 @@ static void sweep_init(struct sweep *sweep, const struct healcl_device *device, 
     launch->argument_count = next;
 }
 
-/* *bytes a second of the fastest of several samples. It is built, and has run. */
+/* *bytes: the rate per second of the fastest of several samples. The launch must have run once. */
 static enum healcl_status time_sweep(struct healcl_device *device, const struct sweep *sweep,
                                      uint64_t *bytes, struct healcl_error *error)
 {
@@ -156,9 +158,9 @@ static enum healcl_status time_sweep(struct healcl_device *device, const struct 
     return HEALCL_OK;
 }
 
-/* Makes two buffers and copies from one to the other. The other way first: it builds, and writes
- * what is to be read. A system may have one page of zeros for all memory that was never written,
- * and reading that is faster than memory is. */
+/* Makes two buffers and copies from one to the other. First copies in the opposite direction, to
+ * build the program and to write the source. A system may map memory that was never written to one
+ * page of zeros, which is faster to read than real memory. */
 static enum healcl_status copy_once(struct healcl_device *device, uint64_t bytes,
                                     struct buffer *from, struct buffer *to, struct sweep *copy,
                                     uint64_t *nanoseconds, struct healcl_error *error)
@@ -180,7 +182,7 @@ uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most)
     return factor == 1 || bytes >= most ? bytes : bytes < most / factor ? factor * bytes : most;
 }
 
-/* Leaves the copy's sweep in the buffers. */
+/* Leaves the buffers as the copy's launch uses them. */
 static enum healcl_status measure_copies(struct healcl_device *device, struct buffer *from,
                                          struct buffer *to, struct sweep *copy, uint64_t *bytes,
                                          struct healcl_error *error)
@@ -199,7 +201,7 @@ static enum healcl_status measure_writes(struct healcl_device *device, const str
     struct sweep write;
     uint64_t nanoseconds;
     sweep_init(&write, device, to->bytes, to, NULL);
-    TRY(time_launch(device, &write.launch, 1, &nanoseconds, error)); /* builds */
+    TRY(time_launch(device, &write.launch, 1, &nanoseconds, error)); /* builds the program */
     return time_sweep(device, &write, bytes, error);
 }
 
@@ -209,7 +211,7 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
     struct buffer from = {0}, to = {0};
     struct sweep copy;
     *rates = (struct device_rates){0};
-    /* The device's clock counts, if it has one. */
+    /* Uses the device's clock, if it has one. */
     TRY(device_set_profiling(device, true, error));
     if (!device->event_times)
         TRY(device_set_profiling(device, false, error));
@@ -222,7 +224,7 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
     device_buffer_release(device, &to);
     if (status == HEALCL_OK && all)
         status = measure_products(device, "multiply_lazily", &rates->twiddle_products, error);
-    /* The first error counts. */
+    /* The first error is returned. */
     const enum healcl_status end =
         device_set_profiling(device, false, status == HEALCL_OK ? error : NULL);
     return status == HEALCL_OK ? end : status;
@@ -232,8 +234,8 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
 
 enum { RATES_TEXT_SIZE = 256 };
 
-/* The name has the count of units, which some drivers take from the environment, this version's
- * kernels and their tuning. */
+/* The name includes the number of units, which some drivers take from the environment. It also
+ * includes this version and the tuning of kernels. */
 static void name_rates(const struct device_info *info, const struct device_tuning *tuning,
                        char name[CACHE_NAME_SIZE])
 {

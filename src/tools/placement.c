@@ -26,7 +26,7 @@ static bool may_repeat(const struct problem_tensor *tensor)
     return tensor->contents != CONTENTS_COPRIME && tensor->contents != CONTENTS_PERMUTATION;
 }
 
-/* The axis that an input repeats in ARRANGEMENT_BROADCAST, or -1. */
+/* Returns the axis that an input repeats in ARRANGEMENT_BROADCAST, or -1. */
 static int repeated_axis(const struct problem_tensor *tensor, uint64_t variant)
 {
     int found[LAYOUT_RANK], count = 0;
@@ -38,8 +38,8 @@ static int repeated_axis(const struct problem_tensor *tensor, uint64_t variant)
     return count ? found[variant % (uint64_t)count] : -1;
 }
 
-/* An input of the output's dtype, of its shape too where that is asked for; those of any values
- * first. number: how many of them are passed over. */
+/* Finds an input with the output's dtype, and its shape too if required. Inputs with any values
+ * come first. number: how many matching inputs to skip. */
 static int partner_number(const struct problem *problem, bool same_shape, uint32_t number)
 {
     if (problem->out < 0)
@@ -78,13 +78,13 @@ bool arrangement_applies(const struct problem *problem, enum arrangement arrange
 
 /* ---------------------------------------------------------------- layouts */
 
-/* How a tensor's elements lie: axes in their order in the storage, and along each of the tensor's
- * elements around and between its own. */
+/* The layout of a tensor's elements: the order of axes in the storage, and for each axis the other
+ * elements around and between the tensor's. */
 struct spread {
     uint32_t order[LAYOUT_RANK];
     int64_t before[LAYOUT_RANK], after[LAYOUT_RANK], step[LAYOUT_RANK];
     bool repeated[LAYOUT_RANK]; /* one element, expanded */
-    int64_t start;              /* elements in front of all */
+    int64_t start;              /* elements before all others */
 };
 
 static struct spread spread_packed(void)
@@ -97,7 +97,7 @@ static struct spread spread_packed(void)
     return spread;
 }
 
-/* Puts a tensor into a storage, of at least as many elements as it then needs. */
+/* Places a tensor in a storage, which grows if necessary. */
 static void place(struct placement *placement, const struct problem *problem, int i,
                   uint32_t number, const struct spread *spread)
 {
@@ -146,7 +146,7 @@ static void arrange(struct spread *spread, const struct problem_tensor *tensor, 
     }
 }
 
-/* Axes with room around them: each makes the storage several times as large. */
+/* Number of axes with other elements around them: each multiplies the size of the storage. */
 enum { ROOMY_AXES = 4 };
 
 static void arrange_any(struct spread *spread, const struct problem_tensor *tensor, bool is_out,
@@ -176,7 +176,7 @@ static void arrange_any(struct spread *spread, const struct problem_tensor *tens
     }
 }
 
-/* The output and an input in one storage. */
+/* Places the output and an input in one storage. */
 static void share_with(struct placement *placement, const struct problem *problem, int partner,
                        enum arrangement arrangement, uint64_t variant, struct spread *spreads)
 {
@@ -204,7 +204,7 @@ void placement_make(struct placement *placement, const struct problem *problem,
 {
     const bool is_random = arrangement == ARRANGEMENT_RANDOM;
     struct spread spreads[PARAMETERS_MAX];
-    uint32_t number = 0; /* of the input that shares with the output */
+    uint32_t number = 0; /* of the input that shares the output's storage */
     memset(placement, 0, sizeof *placement);
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         spreads[i] = spread_packed();
@@ -235,8 +235,8 @@ void placement_make(struct placement *placement, const struct problem *problem,
 
 /* ---------------------------------------------------------------- room around storages */
 
-/* offset: in elements, of the storage's tensors beside what is theirs. There is as much room behind
- * it as axes whose strides are mixed up lead at most. */
+/* offset: elements by which the tensors move within the enlarged storage. The space after them
+ * covers all elements that mixed-up strides of axes can reach. */
 static void guard(struct placement *placement, uint32_t storage, int64_t offset)
 {
     enum { LEAST = 4096, MOST = 1 << 18 };
@@ -271,7 +271,7 @@ uint64_t placement_bytes(const struct placement *placement, uint32_t storage)
 
 /* ---------------------------------------------------------------- transcripts */
 
-/* "t3" into text; returns text. */
+/* Writes "t3"; returns text. */
 static const char *name_of(const char *kind, uint32_t number, char text[32])
 {
     snprintf(text, 32, "%s%" PRIu32, kind, number);

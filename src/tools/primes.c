@@ -22,7 +22,8 @@ static uint64_t power(uint64_t base, uint64_t exponent, uint64_t q)
     return result;
 }
 
-/* Miller and Rabin's test of an odd q > 40 to one base in [2, q): false proves q composite. */
+/* The Miller-Rabin test of an odd q > 40 with one base in [2, q). False proves that q is
+ * composite. */
 static bool passes(uint64_t q, uint64_t base)
 {
     uint64_t odd = q - 1;
@@ -42,7 +43,8 @@ static bool passes(uint64_t q, uint64_t base)
 
 bool is_prime(uint64_t value)
 {
-    /* No composite below 3.3e24 passes for all of these (Sorenson and Webster, 2015). */
+    /* No composite number below 3.3e24 passes with all of these bases (Sorenson and Webster,
+     * 2015). */
     static const uint64_t bases[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
     for (size_t i = 0; i < sizeof bases / sizeof *bases; i++)
         if (value % bases[i] == 0)

@@ -12,11 +12,11 @@ struct maker {
     const struct problem_dtypes *dtypes;
     struct random *random;
     bool any;     /* shapes of any rank, of at most n elements */
-    int64_t n, k; /* k is none where any */
+    int64_t n, k; /* k is ignored if shapes are random */
     uint64_t variant;
 };
 
-/* One of count choices; consecutive variants run through all combinations of choices. */
+/* Picks one of `count` choices. Consecutive variants give all combinations of choices. */
 static int64_t choose(struct maker *maker, int64_t count)
 {
     int64_t choice = (int64_t)(maker->variant % (uint64_t)count);
@@ -82,8 +82,8 @@ static void set_contents(struct maker *maker, const char *name, uint32_t rank, c
         tensor->contents = contents;
 }
 
-/* Makes most values residues, as they are in real transcripts: moduli are in [2^s, 2^(s+1)), values
- * below 2^s. Returns 2^s. */
+/* Makes most values residues, as in real transcripts: moduli are in [2^s, 2^(s+1)), values below
+ * 2^s. Returns 2^s. */
 static int64_t prefer_residues(struct maker *maker)
 {
     struct problem *problem = maker->problem;
@@ -109,19 +109,19 @@ static int64_t prefer_residues(struct maker *maker)
         __VA_ARGS__                                                                         \
     }
 
-/* The axis as it is, or counted from the end. */
+/* Writes the axis as it is, or counted from the end. */
 static int64_t spelled_axis(struct maker *maker, int64_t axis, uint32_t rank)
 {
     return choose(maker, 2) ? axis - (int64_t)rank : axis;
 }
 
-/* A random shape of a rank in [rank_min, rank_max] with few elements; sizes are often 1, and 0 once
- * in a while. */
+/* Makes a random shape of a rank in [rank_min, rank_max] with few elements. Sizes are often 1, and
+ * sometimes 0. */
 static uint32_t any_shape(struct maker *maker, uint32_t rank_min, uint32_t rank_max,
                           int64_t elements, int64_t shape[LAYOUT_RANK])
 {
     struct random *random = maker->random;
-    /* Small ranks are what real transcripts have, large ones what breaks. */
+    /* Real transcripts have small ranks. Large ranks are more likely to fail. */
     uint32_t rank = (uint32_t)random_between(random, rank_min,
                                              random_once_in(random, 3) ? rank_max : rank_min + 3);
     rank = rank > rank_max ? rank_max : rank;
@@ -141,7 +141,7 @@ static uint32_t any_shape(struct maker *maker, uint32_t rank_min, uint32_t rank_
     return rank;
 }
 
-/* The shape of what an operation of no shape of its own works on. */
+/* Makes the shape for an operation that works with any shape. */
 static uint32_t base_shape(struct maker *maker, uint32_t rank_min, uint32_t rank_max,
                            int64_t shape[LAYOUT_RANK])
 {
@@ -152,7 +152,7 @@ static uint32_t base_shape(struct maker *maker, uint32_t rank_min, uint32_t rank
     return 2;
 }
 
-/* One of the first two axes; of any shape, any one. */
+/* Returns one of the first two axes, or any axis for random shapes. */
 static uint32_t choose_axis(struct maker *maker, uint32_t rank)
 {
     const uint32_t axis = (uint32_t)choose(maker, 2);
@@ -161,8 +161,8 @@ static uint32_t choose_axis(struct maker *maker, uint32_t rank)
 
 /* ---------------------------------------------------------------- elementwise */
 
-/* A shape that broadcasts to the full one. how 0: its last axis; 1: the full one; 2: all sizes 1;
- * 3: all but the last axis; 4: rank 0. */
+/* Makes a shape that broadcasts to the full one. how 0: its last axis; 1: the full one; 2: all
+ * sizes 1; 3: all but the last axis; 4: rank 0. */
 static uint32_t broadcast_shape(struct maker *maker, int64_t how, uint32_t rank,
                                 const int64_t *full, int64_t shape[LAYOUT_RANK])
 {
@@ -189,7 +189,7 @@ static bool is_number(const struct maker *maker, const char *name)
     return i >= 0 && maker->problem->form->parameters[i].kind != HEALCL_PARAMETER_TENSOR;
 }
 
-/* An operand of a shape that broadcasts to the full one, or a number. */
+/* Adds an operand whose shape broadcasts to the full one, or a number. */
 static void set_operand(struct maker *maker, const char *name, int64_t how, uint32_t rank,
                         const int64_t *full, bool is_modulus, enum dtype dtype)
 {
@@ -253,7 +253,7 @@ static void make_axis_modsum(struct maker *maker)
         prefer_residues(maker);
 }
 
-/* A permutation, or where none is used nothing, or a tensor that is not looked at. */
+/* Adds a permutation. If none is used, adds nothing, or a tensor that is not read. */
 static void set_permutation(struct maker *maker, int64_t n, bool used)
 {
     if (used)
@@ -277,7 +277,7 @@ static void set_hints(struct maker *maker)
     }
 }
 
-/* n and k of a problem of any shape: n a power of two where that is asked for. */
+/* Chooses n and k of a problem with random shapes. n is a power of two if required. */
 static void any_n_and_k(struct maker *maker, bool power)
 {
     if (!maker->any)
@@ -395,7 +395,7 @@ static void make_take_along_axis(struct maker *maker)
     uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank);
     memcpy(a, shape, sizeof a);
     memcpy(idx, shape, sizeof idx);
-    if (choose(maker, 2) && shape[axis] > 0) /* else a can be out */
+    if (choose(maker, 2) && shape[axis] > 0) /* otherwise a can be out */
         a[axis] = maker->any ? random_between(maker->random, 1, 9) : shape[axis] + 1;
     int64_t repeats = choose(maker, 3);
     for (uint32_t i = 0; i < rank; i++) {
@@ -430,7 +430,7 @@ static void make_pad_or_repeat(struct maker *maker)
     bool pads = parameter_of(maker, "pad") >= 0;
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank);
-    /* 3 zeros, or none; two of each, or one. With none and one out has a's shape. */
+    /* Pads by 3 zeros or none; repeats twice or once. With none or once, out has a's shape. */
     int64_t amount = pads ? 3 - 3 * choose(maker, 2) : 2 - choose(maker, 2);
     if (maker->any)
         amount = random_between(maker->random, 0, 4);
@@ -444,7 +444,7 @@ static void make_pad_or_repeat(struct maker *maker)
 
 /* ---------------------------------------------------------------- memory */
 
-/* Arguments that a form lacks are passed over. */
+/* Parameters that a form lacks are skipped. */
 static void make_memory(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
@@ -461,9 +461,8 @@ static void make_memory(struct maker *maker)
 
 /* ---------------------------------------------------------------- all of them */
 
-/* Operations that have kernels and are not elementwise. many_moduli: the number of moduli matters
- * most, and is tested with one size more. reshapes: the output has an input's shape only by chance.
- */
+/* Operations with kernels that are not elementwise. many_moduli: the number of moduli matters most,
+ * so one more size tests it. reshapes: the output has an input's shape only by chance. */
 static const struct traits {
     void (*make)(struct maker *maker);
     bool many_moduli, reshapes;
@@ -548,8 +547,8 @@ bool problem_is_free(const struct problem_tensor *tensor)
     return tensor->contents <= CONTENTS_TAME;
 }
 
-/* Moduli are of all kinds, or all below 2^62, or all of 2^62 or more: there the ways of kernels
- * part. */
+/* Moduli are of all kinds, or all below 2^62, or all at least 2^62, because kernels treat these
+ * cases differently. */
 static int64_t fill_value(const struct problem_tensor *tensor, struct random *random, int64_t kind)
 {
     const int64_t top = (int64_t)1 << 62;
@@ -561,7 +560,7 @@ static int64_t fill_value(const struct problem_tensor *tensor, struct random *ra
             value = kind == 1 ? value % (top - 1) + 1 : value | top;
         return value;
     case CONTENTS_BETWEEN:
-    case CONTENTS_AROUND: /* no index of an empty axis is looked at */
+    case CONTENTS_AROUND: /* indices of an empty axis are not read */
         return random_between(random, tensor->low,
                               tensor->high < tensor->low ? tensor->low : tensor->high);
     case CONTENTS_TAME: return random_value(random, tensor->dtype) & tensor->high;

@@ -14,7 +14,7 @@
 
 /* ---------------------------------------------------------------- plans of problems */
 
-/* Plans a call by its transcript. The caller releases the plan, also where this fails. */
+/* Plans a call through its transcript. The caller releases the plan, also on failure. */
 static enum healcl_status plan_problem(struct planned *planned, const struct problem *problem,
                                        const struct placement *placement,
                                        struct healcl_error *error)
@@ -47,8 +47,8 @@ void problem_data_release(struct problem_data *data)
 
 /* ---------------------------------------------------------------- images of storages */
 
-/* Random elements, and around a tensor that holds moduli or indices such as it may hold: what reads
- * them by mistake goes on to a wrong result. */
+/* Makes random elements. Around a tensor of moduli or indices they are valid ones too, so that a
+ * kernel that reads them by mistake continues to a wrong result. */
 static void fill_image(const struct problem *problem, const struct placement *placement,
                        uint32_t storage, struct random *random, void *bytes)
 {
@@ -72,7 +72,7 @@ static void fill_image(const struct problem *problem, const struct placement *pl
     problem_fill(&whole, random, bytes);
 }
 
-/* Fills what is around the problem's tensors, and then these. */
+/* Fills the memory around the problem's tensors, then the tensors. */
 static void images_init(void *images[PARAMETERS_MAX], const struct problem *problem,
                         const struct placement *placement, const struct problem_data *data,
                         struct random *random)
@@ -81,7 +81,7 @@ static void images_init(void *images[PARAMETERS_MAX], const struct problem *prob
         images[i] = xmalloc(placement_bytes(placement, i));
         fill_image(problem, placement, i, random, images[i]);
     }
-    /* Tensors that must hold certain values come last, as tensors may share elements. */
+    /* Tensors that must have particular values come last, because tensors may share elements. */
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             const struct problem_tensor *tensor = &problem->tensors[i];
@@ -93,7 +93,8 @@ static void images_init(void *images[PARAMETERS_MAX], const struct problem *prob
 
 /* ---------------------------------------------------------------- differences */
 
-/* Makes an error of a difference. Its detail is the problem, and where its tensors lie. */
+/* Makes an error for a difference. Its detail describes the problem, and the layout of its
+ * tensors. */
 static enum healcl_status different(const struct problem *problem,
                                     const struct placement *placement, const char *where,
                                     const struct difference *difference, struct healcl_error *error)
@@ -125,8 +126,8 @@ static enum healcl_status different(const struct problem *problem,
     return HEALCL_DIFFERENT;
 }
 
-/* Names an element of a storage: "out[1, 2]", or "element 5 of storage 0, outside of the output,";
- * or of a tensor that the call makes. */
+/* Names an element of a storage: "out[1, 2]", or "element 5 of storage 0, outside of the output,".
+ * For a new tensor, names its element. */
 static void describe_element(const struct problem *problem, const struct placement *placement,
                              uint32_t storage, int64_t element, char text[SHAPE_TEXT_SIZE + 32])
 {
@@ -187,7 +188,7 @@ struct kernel_use *kernel_uses_find(const struct kernel_uses *uses, const char *
     return NULL;
 }
 
-/* Counts the steps that kernels run, or notes why they do not. */
+/* Counts the steps that kernels run, or stores why they do not. */
 static void count_uses(const struct kernel_uses *uses, const struct plan *plan,
                        const struct healcl_device *device, bool has_run)
 {
@@ -209,7 +210,8 @@ static void count_uses(const struct kernel_uses *uses, const struct plan *plan,
 
 /* ---------------------------------------------------------------- both sides */
 
-/* The step of a plan that a manifest's kernel runs, the first one, or NULL; and that kernel. */
+/* Finds the first step of a plan that a manifest's kernel runs, and that kernel. Returns NULL if
+ * there is none. */
 static const struct step *first_step(const struct plan *plan, const struct healcl_device *device,
                                      struct manifest_kernel *kernel)
 {
@@ -233,7 +235,7 @@ enum healcl_status problem_refused(struct healcl_error *error)
 struct attempt {
     const struct problem *problem;
     const struct placement *placement;
-    void *images[PARAMETERS_MAX]; /* of storages, before it */
+    void *images[PARAMETERS_MAX]; /* contents of storages before the call */
     struct planned planned;
     struct results expected, actual; /* storages, then a tensor that the call makes */
 };
@@ -257,11 +259,11 @@ static enum healcl_status compare(const struct attempt *attempt, const struct he
     const struct difference digits = {.actual = (int64_t)attempt->actual.dropped_digits,
                                       .expected = (int64_t)attempt->expected.dropped_digits};
     struct manifest_kernel ignored;
-    /* A manifest's kernel cannot say. */
+    /* a manifest's kernel cannot report errors */
     if (digits.actual != digits.expected && !first_step(attempt->planned.plan, device, &ignored))
         return different(attempt->problem, attempt->placement,
                          "the number of values with dropped digits", &digits, error);
-    for (size_t i = attempt->actual.count; i-- > 0;) { /* the result first */
+    for (size_t i = attempt->actual.count; i-- > 0;) { /* the result comes first */
         const struct result *actual = &attempt->actual.of[i], *expected = &attempt->expected.of[i];
         const struct difference difference =
             difference_of(actual->dtype, actual->bytes, expected->bytes, expected->size);
@@ -274,7 +276,7 @@ static enum healcl_status compare(const struct attempt *attempt, const struct he
     return HEALCL_OK;
 }
 
-/* Says which kernel of manifests runs, in case it ends the process. */
+/* Prints which manifest's kernel runs, in case it ends the process. */
 static void say_kernel(const struct attempt *attempt, const struct healcl_device *device)
 {
     char text[96] = "";

@@ -84,7 +84,7 @@ void random_fill_permutation(struct random *random, enum dtype dtype, int64_t co
     } else if (kind >= 5 || !is_power) {
         random_shuffle(random, dtype, count, array);
     }
-    if (count > 1 && (kind == 1 || kind == 4)) { /* but for two, often the last */
+    if (count > 1 && (kind == 1 || kind == 4)) { /* except for two elements, often the last ones */
         bool last = random_once_in(random, 2);
         swap(dtype, array, last ? count - 1 : random_between(random, 0, count - 1),
              last ? count - 2 : random_between(random, 0, count - 1));
@@ -95,9 +95,9 @@ void random_fill_permutation(struct random *random, enum dtype dtype, int64_t co
 
 static void find_coprimes(enum dtype dtype, uint64_t list[COPRIME_MAX])
 {
-    if (dtype == DTYPE_INT8) /* holds too few; only for calls that are to be refused */
+    if (dtype == DTYPE_INT8) /* the dtype has too few values; only for calls to be refused */
         dtype = DTYPE_INT64;
-    /* Lengths from 7 bits to the largest, and then the largest primes. */
+    /* Bit lengths from 7 to the largest; then the largest primes. */
     uint32_t bits = (uint32_t)(8 * dtype_size(dtype)) - 1, next = 0;
     list[next++] = (uint64_t)1 << (bits - 1);
     for (uint32_t length = 7; length < bits; length += 5)

@@ -38,7 +38,8 @@ enum healcl_status results_take(void *context, const struct step *step, const vo
     return HEALCL_OK;
 }
 
-/* Writes to storages as no step does: the device's executor keeps no copy of their contents. */
+/* Writes to storages outside of steps, so that the device's executor keeps no copy of their
+ * contents. */
 static enum healcl_status write_images(struct executor *executor, const struct plan *plan,
                                        void *const *images, uint32_t count,
                                        struct healcl_error *error)
@@ -52,7 +53,7 @@ static enum healcl_status write_images(struct executor *executor, const struct p
     return HEALCL_OK;
 }
 
-/* Uploads as a session has them: what no other step writes stays. */
+/* Keeps uploads as a session does: those that no other step writes. */
 static struct upload *keep_uploads(const struct plan *plan)
 {
     struct upload *uploads = xcalloc(plan->storage_count, sizeof *uploads);

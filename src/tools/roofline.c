@@ -5,15 +5,18 @@
 #include "tools/measure.h"
 
 enum {
-    SAMPLES = 25, /* the fastest counts: what else a machine does only adds to them, and disturbs
-                     few of the short ones */
+    /* The fastest counts. Other load on the machine only increases times, and does not affect all
+     * of these short samples. */
+    SAMPLES = 25,
     SAMPLE_NS = 1000000,
-    UNIT_BYTES = 1 << 20, /* of tensors, for each compute unit: in its cache, and far more than a
-                             launch costs */
+    /* Bytes of tensors for each compute unit: they fit in its cache, and take far longer than a
+     * launch. */
+    UNIT_BYTES = 1 << 20,
     RATES = 1 + WORKS,
 };
 
-/* The operation that does nothing else, and what differs from its defaults. */
+/* The benchmark whose operation does only this work, and its parameters that differ from the
+ * defaults. */
 static const struct bench_suite_case cases[WORKS] = {
     [WORK_PRODUCTS] = {"modmul", BENCH_SETTINGS(0)},
     [WORK_SUMMED_PRODUCTS] = {"modmul_axis_sum", BENCH_SETTINGS([BENCH_N] = 1024, [BENCH_S] = 16)},
@@ -48,13 +51,14 @@ static bool overlaps(const struct device_tuning *tuning)
     return tuning->styles[FAMILY_elementwise] == STYLE_LOCAL;
 }
 
-/* How many are known: digits, which come last, are bound by their bytes there. */
+/* How many rates are measured. On such devices digits, which come last, are limited by their
+ * bytes. */
 static size_t known_rates(const struct device_tuning *tuning)
 {
     return overlaps(tuning) ? 1 + WORK_DIGITS : RATES;
 }
 
-/* As they are cached: that of copies, then those of work. */
+/* The rates in the order of the cache: that of copies, then those of work. */
 static struct roofline roofline_of(const struct device_tuning *tuning, const uint64_t rates[RATES])
 {
     struct roofline roofline = {.bytes = rates[0], .overlaps = overlaps(tuning)};
@@ -72,7 +76,8 @@ bool roofline_read_cached(const struct device_info *info, const struct device_tu
     return known;
 }
 
-/* Each work alone where all lies in cache: on such devices that is about what arithmetic takes. */
+/* Measures each kind of work alone with its data in the cache. On such devices that is about the
+ * time of the arithmetic. */
 static enum healcl_status measure_works(struct healcl_device *device, uint32_t seconds,
                                         uint64_t rates[WORKS], struct healcl_error *error)
 {
@@ -94,7 +99,7 @@ enum healcl_status roofline_measure(struct healcl_device *device, uint32_t secon
     struct device_rates found;
     TRY(device_measure(device, thin, &found, error));
     rates[0] = found.written_bytes > found.copied_bytes ? found.written_bytes : found.copied_bytes;
-    if (thin) { /* what fits in cache is too little for all compute units, or waits for it */
+    if (thin) { /* data that fit in the cache are too few for all compute units, or wait for it */
         rates[1 + WORK_PRODUCTS] = rates[1 + WORK_BUTTERFLIES] = found.twiddle_products;
         rates[1 + WORK_SUMMED_PRODUCTS] = found.products;
     } else

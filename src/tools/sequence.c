@@ -11,16 +11,17 @@
 #include "tools/xmalloc.h"
 
 enum { SEQUENCE_SEED = 0x5e9e4ce, DIGITS = 3, FIRST_SIZES = 3, ALL_SIZES = 12 };
-enum { LINES_MOST = 64 }; /* of one letter */
+enum { LINES_MOST = 64 }; /* lines of one letter */
 
-extern const char healcl_tools_sequences_txt[]; /* embedded; its comments say what it means */
+extern const char healcl_tools_sequences_txt[]; /* embedded file; its comments explain the format */
 
-/* How values lie: as they are, every other one, n in order, and the second axis beside the last. */
+/* The layouts of values: contiguous, every other element, n contiguous, or the second axis next to
+ * the last. */
 enum { PACKED, STRIDED, SWAPPED, INNER, LAYOUTS };
 static const char *const layout_names[LAYOUTS] = {"packed", "every other one", "n in order",
                                                   "the second axis beside the last"};
 
-/* A sequence in the making. */
+/* A sequence that is being made. */
 struct sequence {
     struct random random;
     uint32_t number, passes;
@@ -35,7 +36,7 @@ struct sequence {
 
 /* ---------------------------------------------------------------- expansion */
 
-/* The next line from one on that begins with a letter alone; NULL: there is none. */
+/* Finds the next line, from `line` on, that consists of one letter. NULL: there is none. */
 static const char *find_line(const char *line, char letter)
 {
     while (*line && (*line != letter || !isspace((unsigned char)line[1])))
@@ -43,7 +44,7 @@ static const char *find_line(const char *line, char letter)
     return *line ? line : NULL;
 }
 
-/* Draws an alternative; those of a chain go by the sequence's number. */
+/* Chooses an alternative. For a chain, the sequence's number determines it. */
 static const char *draw(struct sequence *self, char letter)
 {
     const char *found[LINES_MOST];
@@ -73,7 +74,7 @@ static int64_t number_of(const struct sequence *self, char letter)
     }
 }
 
-/* Writes one alternative, and for letters in it one of theirs. */
+/* Writes one alternative, and replaces the letters in it by alternatives. */
 static void expand(struct sequence *self, const char *text)
 {
     for (; *text && *text != '\n'; text++) {
@@ -137,14 +138,14 @@ static void put_data(struct sequence *self, struct writer *writer, const char *n
     tensor.low = contents == 'm' ? half : 0;
     tensor.high = contents == 'i' ? self->n - 1 : contents == 'm' ? 2 * half - 1 : half - 1;
     problem_fill(&tensor, &self->random, data);
-    /* A modulus that is refused, once in a while. */
+    /* Sometimes a modulus that must be refused. */
     if (name[0] == 'p' && random_once_in(&self->random, 8))
         dtype_store(self->dtype, data, 0, random_between(&self->random, -1, 0));
     writer_upload(writer, name, self->dtype, shape, false, data);
     free(data);
 }
 
-/* Puts a line of inputs: "a0 rsnk v". Without data nothing is uploaded. */
+/* Writes a line of inputs: "a0 rsnk v". Without data it uploads nothing. */
 static void put_input(struct sequence *self, struct writer *writer, const char *line, bool has_data)
 {
     char name[8], sizes[8], base[16], contents, text[SHAPE_TEXT_SIZE];
@@ -155,7 +156,8 @@ static void put_input(struct sequence *self, struct writer *writer, const char *
     for (; sizes[rank]; rank++)
         shape[rank] = number_of(self, sizes[rank] == 'u' ? '~' : sizes[rank]);
     const int layout = strchr("abx", name[0]) ? self->layout : PACKED;
-    const uint32_t from = layout == SWAPPED ? rank - 2 : rank - 3; /* that comes one axis later */
+    const uint32_t from =
+        layout == SWAPPED ? rank - 2 : rank - 3; /* this axis comes one position later */
     const int64_t size = shape[layout < SWAPPED ? 0 : from];
     if (layout == STRIDED)
         shape[rank - 1] = 2 * shape[rank - 1] + 1;
@@ -176,7 +178,7 @@ static void put_input(struct sequence *self, struct writer *writer, const char *
         writer_call(writer, name, "moveaxis", "%s %d %d", base, (int)from, (int)from + 1);
 }
 
-/* Puts "out=operation arguments;", "-name;" or "!name;". */
+/* Writes "out=operation arguments;", "-name;" or "!name;". */
 static void put_call(struct writer *writer, const char *call)
 {
     char name[16] = "", operation[32], arguments[128];
@@ -190,7 +192,8 @@ static void put_call(struct writer *writer, const char *call)
         writer_call(writer, NULL, operation, "%s", arguments);
 }
 
-/* Values are downloaded at the end, with what lies between elements: nobody writes there. */
+/* Values are downloaded at the end, with the bytes between their elements, which must not be
+ * written. */
 static char *transcript_of(struct sequence *self, bool has_data)
 {
     struct writer writer = {0};
@@ -214,7 +217,7 @@ static char *transcript_of(struct sequence *self, bool has_data)
 
 /* ---------------------------------------------------------------- both sides */
 
-/* Plans a sequence with passes. The caller releases that, also where it fails. */
+/* Plans a sequence with passes. The caller releases it, also on failure. */
 static enum healcl_status plan_fused(struct sequence *self, bool has_data, struct planned *fused,
                                      struct healcl_error *error)
 {
@@ -242,7 +245,7 @@ static enum healcl_status compare(const struct results *actual, const struct res
     return HEALCL_OK;
 }
 
-/* Data that the reference refuses are to be refused with the same words. */
+/* Data that the reference refuses must be refused with the same message. */
 static enum healcl_status check(struct healcl_device *device, const struct plan *plain,
                                 const struct plan *fused, struct healcl_error *error)
 {

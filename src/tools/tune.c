@@ -13,7 +13,8 @@
 
 enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
 
-/* The cases of a family: often run, of several styles, each of a few milliseconds at most. */
+/* The cases of a family: frequent operations with several styles, each of at most a few
+ * milliseconds. */
 static const struct tune_case {
     enum kernel_family family;
     const char *operation;
@@ -50,7 +51,7 @@ static bool is_style(const char *subject)
     return subject == LOCAL_SIZE || subject == ELEMENTS || subject == ACCESS;
 }
 
-/* Transforms have a tunable of their own. */
+/* Transforms have a separate tunable. */
 static bool decides(const char *subject, const struct tune_case *measured)
 {
     if (is_style(subject))
@@ -70,7 +71,7 @@ struct lister {
     const char *only; /* subject; or NULL */
 };
 
-/* Leaves out what the device cannot do, and what is there already. */
+/* Adds an alternative, unless the device cannot run it or it is in the list. */
 __attribute__((format(printf, 3, 4))) static void add(struct lister *lister, const char *subject,
                                                       const char *format, ...)
 {
@@ -96,7 +97,7 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
-/* The default, and others up to a 0. */
+/* Adds the default, then other values; the list ends with 0. */
 static void add_numbers(struct lister *lister, const char *subject, uint32_t value,
                         const uint32_t *others)
 {
@@ -105,8 +106,8 @@ static void add_numbers(struct lister *lister, const char *subject, uint32_t val
         add_number(lister, subject, *others);
 }
 
-/* One whose work-items share a transform comes in several sizes, and with either radix for rows in
- * order and side by side. */
+/* The style whose work-items share a transform has several sizes. Each comes with both radices, for
+ * rows in sequence and side by side. */
 static void add_style(struct lister *lister, enum kernel_family family, enum kernel_style style,
                       uint32_t transform_local_size)
 {
@@ -130,7 +131,7 @@ static void add_style(struct lister *lister, enum kernel_family family, enum ker
         add(lister, name, "%s", choice);
 }
 
-/* A family's default style, then the others. */
+/* Adds a family's default style, then the others. */
 static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes)
 {
     const struct device_tuning *tuning = &lister->report->tuning;
@@ -201,7 +202,7 @@ enum healcl_status tune_choose(const struct device_info *info,
 
 /* ---------------------------------------------------------------- kernels of manifests */
 
-/* The benchmark's operation that becomes a kind of step, by its subject. */
+/* Returns the benchmark operation for a kind of step, by its subject. */
 static const char *operation_of_step(const char *subject)
 {
     int kind = 0;
@@ -226,7 +227,7 @@ static void add_kernel(struct lister *lister, const struct tune_alternative *sub
     }
 }
 
-/* A single alternative is not measured. */
+/* Does not measure a subject with a single alternative. */
 static void end_subject(struct tune_report *report, size_t first)
 {
     if (report->count == first + 1)
@@ -285,14 +286,14 @@ bool tune_is_decided(const struct tune_report *report, const char *subject)
 
 /* ---------------------------------------------------------------- measuring */
 
-/* One call of tune_measure. */
+/* The state of one call of tune_measure. */
 struct tuner {
     struct healcl_device **device;
     const struct tune_options *options;
     struct tune_report *report;
 };
 
-/* A failure leaves nothing to the next alternative. */
+/* Reopens the device, so that a failure does not affect the next alternative. */
 static enum healcl_status open_anew(struct healcl_device **device, struct healcl_error *error)
 {
     const struct opencl *cl = (*device)->cl;
@@ -305,11 +306,11 @@ static enum healcl_status open_anew(struct healcl_device **device, struct healcl
 
 static void add_times(struct tune_alternative *alternative, const struct bench_result *result)
 {
-    alternative->nanoseconds += result->min_ns; /* what else runs only adds */
+    alternative->nanoseconds += result->min_ns; /* other load only increases it */
     alternative->median_nanoseconds += result->median_ns;
 }
 
-/* The examples of an operation of a manifest that the alternative runs. */
+/* Measures the examples of a manifest's operation that the alternative runs. */
 static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternative *alternative,
                                        const struct bench_options *bench,
                                        struct healcl_error *error)
@@ -330,9 +331,9 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
     return HEALCL_OK;
 }
 
-/* Measures the cases of an alternative; where there is none for a replacement, one with its own
- * defaults. A variant that can run none of them on the device is refused: another one has the
- * times. */
+/* Measures the cases of an alternative. A replacement without a case is measured with the default
+ * parameters of its operation. A variant that can run none of the cases on the device is refused,
+ * because another variant would give the times. */
 static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative *alternative,
                                     struct healcl_error *error)
 {
@@ -363,8 +364,8 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
     return HEALCL_OK;
 }
 
-/* Measures an alternative once; that it is wrong or fails is an outcome, no error. So is a refusal:
- * what one style of kernels cannot do on this device another may. */
+/* Measures an alternative once. A wrong result or a failure is an outcome, not an error. So is a
+ * refusal: another style of kernels may run on this device. */
 static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative *alternative,
                                    struct healcl_error *error)
 {
@@ -411,8 +412,8 @@ static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *
         TUNE_TRIES);
 }
 
-/* The fastest of count alternatives, or NULL. The first, which is the default, is left only for
- * one that is faster by more than chance may make it. */
+/* Returns the fastest of `count` alternatives, or NULL. The default, which is the first, is
+ * replaced only by one that is faster by more than chance explains. */
 static struct tune_alternative *fastest(struct tune_alternative *alternatives, size_t count)
 {
     static const double CHANCE = 0.95;
@@ -432,7 +433,7 @@ static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *l
     for (size_t i = 0; i < count; i++)
         TRY(measure(tuner, &list[i], error));
     struct tune_alternative *best = fastest(list, count);
-    if (!best && list[0].kernel) /* what is wrong with a manifest spoils nothing else */
+    if (!best && list[0].kernel) /* a wrong manifest must not affect other subjects */
         return HEALCL_OK;
     if (!best)
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s", list[0].subject,

@@ -24,7 +24,7 @@ static size_t find_row(const struct variants *self, int kind, const struct varia
     return i;
 }
 
-/* An observer. */
+/* The observer of launches. */
 static void launched(void *context, int kind, const void *variant, const char *kernel, bool again)
 {
     struct variants *self = context;
@@ -65,8 +65,8 @@ void variants_release(struct variants *self)
 
 /* ---------------------------------------------------------------- plans */
 
-/* The row of the variant that runs a step, and as a bit what its kernels may differ by: whether it
- * takes several launches, known residues and the dtype. NULL: none runs it. */
+/* Finds the row of the variant that runs a step; NULL if none does. The bit encodes how its kernels
+ * may differ: several launches, known residues, the dtype. */
 static struct variant_row *plan_form(const struct variants *self, const struct step *step,
                                      unsigned *form)
 {
@@ -81,7 +81,7 @@ static struct variant_row *plan_form(const struct variants *self, const struct s
     return &self->rows[find_row(self, (int)step->kind, plan.variant)];
 }
 
-/* Notes what keeps others than the one that runs a step from it. */
+/* Stores why other variants than the running one cannot run a step. */
 static void note_obstacles(struct variants *self, const struct step *step)
 {
     const struct family *family = family_of(step->kind);

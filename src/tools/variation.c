@@ -1,7 +1,5 @@
-/*
- * Calls that are derived from an example: of other sizes, dtypes and values, in all layouts. What
- * the body takes on the host reference is a call, and what a kernel makes else of it is wrong.
- */
+/* Derives calls from an example: with other sizes, dtypes and values, in all layouts. A call is
+ * valid if the body accepts it on the host reference. Then the kernel must give the same result. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +10,18 @@
 #include "tools/xmalloc.h"
 
 enum {
-    EXAMPLE_SEED = 0x6e8a391, /* of everything random here */
-    SHAPES_MAX = 8,           /* the example's own among them */
+    EXAMPLE_SEED = 0x6e8a391, /* seed of everything random here */
+    SHAPES_MAX = 8,           /* including the example's own */
     TRIES_MAX = 1000,
-    DTYPES_MAX = 1 + DTYPE_COUNT, /* sets of them */
-    DERIVED_ELEMENTS_MAX = 8192,  /* of a tensor of other sizes than the example's */
-    MAIN_SHAPES = 4,              /* that get most calls */
-    RANDOM_CALLS = 8,             /* of kernels, in random layouts, for each of them */
+    DTYPES_MAX = 1 + DTYPE_COUNT, /* sets of dtypes */
+    DERIVED_ELEMENTS_MAX = 8192,  /* of a tensor whose size differs from the example's */
+    MAIN_SHAPES = 4,              /* sizes that get most calls */
+    RANDOM_CALLS = 8,             /* random layouts for each of them, for kernels */
 };
 
 /* ---------------------------------------------------------------- roles */
 
-/* Notes what a tensor may hold, by a step of the body that uses it. */
+/* Stores what a tensor may hold, from a step of the body that uses it. */
 static void set_role(struct problem_tensor *tensor, const struct step *step, int input)
 {
     static const enum contents of[] = {[CHECK_NONE] = CONTENTS_VALUES,
@@ -44,7 +42,7 @@ static void set_role(struct problem_tensor *tensor, const struct step *step, int
 static void find_roles(void *context, const struct plan *plan)
 {
     struct problem *problem = context;
-    /* By storage: 1 + the parameter that it holds, or a copy of it; 0: none. */
+    /* By storage: 1 + the parameter whose values it holds; 0: none. */
     int *parameters = xcalloc(plan->storage_count, sizeof *parameters);
     for (int i = 0, storage = 1; i < PARAMETERS_MAX; i++)
         if (problem->tensors[i].present)
@@ -63,7 +61,7 @@ static void find_roles(void *context, const struct plan *plan)
     free(parameters);
 }
 
-/* Whether the body takes a call; its tensors then have roles. */
+/* Whether the body accepts a call. If so, sets the roles of its tensors. */
 static bool is_legal(struct problem *problem)
 {
     for (int i = 0; i < PARAMETERS_MAX; i++)
@@ -73,8 +71,7 @@ static bool is_legal(struct problem *problem)
 
 /* ---------------------------------------------------------------- sizes */
 
-/* Sizes around those of vectors and work-groups, and some that keep what the old one has in common
- * with others. */
+/* Returns a size near those of vectors and work-groups, or a size related to the old one. */
 static int64_t other_size(struct random *random, int64_t size)
 {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 16, 64, 65, 129, 257};
@@ -85,15 +82,15 @@ static int64_t other_size(struct random *random, int64_t size)
     }
 }
 
-/* Depends on size and place alone in a call. */
+/* Depends only on size and place within a call. */
 static int64_t changed_size(uint64_t seed, int64_t size, uint32_t place)
 {
     struct random random = {seed + (uint64_t)size * LAYOUT_RANK + place};
     return other_size(&random, size);
 }
 
-/* Gives axes other sizes, and integers, of which some are sizes too. Axes of one size stay so, or
- * part by their places. */
+/* Changes sizes of axes, and integers, because some of them are sizes too. Axes of equal size
+ * remain equal, or become different by their place. */
 static void change_sizes(struct problem *problem, struct random *random)
 {
     const struct form *form = problem->form;
@@ -117,7 +114,7 @@ static void change_sizes(struct problem *problem, struct random *random)
     }
 }
 
-/* The shape of a tensor that the operation makes. */
+/* Sets the shape of a tensor that the operation makes. */
 static bool set_made_shape(struct problem *problem, const struct vendor_operation *operation)
 {
     struct expression_values values = {.integers = {0}};
@@ -139,8 +136,8 @@ static bool set_made_shape(struct problem *problem, const struct vendor_operatio
     return true;
 }
 
-/* Whether the shapes are not too large, one has so many elements, and no other problem of the list
- * has all of them. */
+/* Whether the shapes are small enough, one has at least `least` elements, and no problem in the
+ * list has the same shapes. */
 static bool is_new(struct problem *problem, const struct problem *list, size_t count, int64_t least)
 {
     int64_t most = 0;
@@ -168,8 +165,8 @@ static bool is_new(struct problem *problem, const struct problem *list, size_t c
     return true;
 }
 
-/* Problems of the example's sizes, and of others, half of them of several work-groups, and a part
- * of one. Returns how many there are. */
+/* Lists problems with the example's sizes and with others. Every second one has several work-groups
+ * and a partial one. Returns their number. */
 static size_t derive_sizes(const struct example *example, const struct problem *own,
                            struct problem list[SHAPES_MAX], struct random *random)
 {
@@ -188,7 +185,7 @@ static size_t derive_sizes(const struct example *example, const struct problem *
 
 /* ---------------------------------------------------------------- dtypes */
 
-/* The example's dtypes, and each other one for all tensors that may have it. */
+/* Lists the example's dtypes, and each other dtype for all tensors that may have it. */
 static size_t derive_dtypes(const struct problem *own, struct problem list[DTYPES_MAX])
 {
     const struct vendor_operation *operation = own->form->operation->context;
@@ -215,8 +212,8 @@ enum value_kind { VALUES_ANY, VALUES_RESIDUES, VALUES_EXAMPLE, VALUES_KINDS };
 static const char *const value_names[] = {"any values that the body takes", "residues",
                                           "the example's values"};
 
-/* Bounds a tensor's values: moduli to [base, 2 base - 1] and residues to those below base, where
- * that is asked for, and all to what the manifest promises kernels. */
+/* Limits a tensor's values. If required, moduli are in [base, 2 base - 1] and residues below base.
+ * All are in the range that the manifest promises to kernels. */
 static void bound_tensor(struct problem_tensor *tensor, const struct vendor_parameter *promised,
                          bool are_residues, bool have_base, int64_t base)
 {
@@ -283,7 +280,7 @@ static void set_values(struct problem *problem, bool are_residues, struct random
     }
 }
 
-/* The example's elements, again and again. */
+/* Fills the tensors with repetitions of the example's elements. */
 static void repeat_example(const struct example *example, const struct problem *problem,
                            struct problem_data *data)
 {
@@ -298,7 +295,7 @@ static void repeat_example(const struct example *example, const struct problem *
     }
 }
 
-/* A problem with values of a kind. False where the body refuses them. */
+/* Fills a problem with values of one kind. Returns false if the body refuses them. */
 static bool solve(const struct example *example, const struct problem *sizes,
                   enum value_kind values, struct random *random, struct problem *problem,
                   struct problem_data *data)
@@ -326,11 +323,11 @@ struct calls {
     const struct example *example;
     struct example_check *check;
     enum value_kind values;
-    bool is_main; /* of the values that get most calls */
+    bool is_main; /* the kind of values that gets most calls */
 };
 
-/* Counts a call that ended so. Its error is kept where there was none, or one of a limit of the
- * device and this one is worse. */
+/* Counts a call by its outcome. Keeps its error if there was none, or if the earlier error was only
+ * a limit of the device and this one is not. */
 static void count_call(struct example_check *check, enum example_side side,
                        struct healcl_error *error)
 {
@@ -358,7 +355,7 @@ static void make_call(const struct calls *calls, enum example_side side,
     struct placement placement;
     placement_make(&placement, problem, arrangement, variant, random);
     placement_guard(&placement, arrangement);
-    /* Where its body is taken, a call that is refused is so for its kernels. */
+    /* The body was accepted, so a refused call is the fault of the kernels. */
     if (side == EXAMPLE_KERNEL &&
         problem_kernel(calls->device, problem, &placement, &kernel) == HEALCL_OK && !kernel.name)
         return;
@@ -419,7 +416,7 @@ static void check_call(struct healcl_device *device, const struct examples *exam
     struct calls calls = {device, examples, example, check, VALUES_ANY, false};
     struct healcl_error error = {.status = HEALCL_OK};
     own.table = examples->tables[EXAMPLE_BODY];
-    if (problem_look(&own, NULL, NULL, &error) != HEALCL_OK) { /* it was taken as it stood */
+    if (problem_look(&own, NULL, NULL, &error) != HEALCL_OK) { /* the original call was accepted */
         error.status = HEALCL_DIFFERENT;
         count_call(check, EXAMPLE_BODY, &error);
         return;
@@ -434,7 +431,8 @@ static void check_call(struct healcl_device *device, const struct examples *exam
         for (size_t j = 0; j < dtype_count; j++) {
             if (i >= MAIN_SHAPES && j != i % dtype_count)
                 continue;
-            /* The example's go first: what is wrong behind them is so for other values. */
+            /* The example's values come first: a failure after them is caused by the other
+             * values. */
             for (int k = 0; k < VALUES_KINDS; k++, variant++) {
                 const enum value_kind values =
                     (enum value_kind)((k + VALUES_EXAMPLE) % VALUES_KINDS);

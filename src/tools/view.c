@@ -13,7 +13,7 @@ void view_scatter(const struct layout *layout, size_t size, void *image, const v
         memcpy((char *)image + walk.position[0] * (int64_t)size, from, size);
 }
 
-/* Moves the axes of a tensor into rising order: axis i of it is called order[i]. */
+/* Moves the axes of a tensor into ascending order: axis i of it is called order[i]. */
 static void order_axes(struct writer *writer, const char *name, uint32_t count, uint32_t *order)
 {
     for (uint32_t to = 0; to < count; to++) {
@@ -29,15 +29,12 @@ static void order_axes(struct writer *writer, const char *name, uint32_t count, 
     }
 }
 
-/*
- * How a view is made from a storage of one axis: from offset on, that is reshaped to extents,
- * sliced with steps, and its axes moved. Axes without elements of their own come last, and are
- * repeated.
- */
+/* How to make a view from a storage of one axis: take it from `offset` on, reshape it to extents,
+ * slice with steps, and move its axes. Axes that repeat elements come last. */
 struct recipe {
-    uint32_t order[LAYOUT_RANK]; /* axes by falling strides */
+    uint32_t order[LAYOUT_RANK]; /* axes by descending strides */
     int64_t extent[LAYOUT_RANK], step[LAYOUT_RANK];
-    int64_t total; /* elements from offset on */
+    int64_t total; /* elements from `offset` on */
 };
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -55,10 +52,10 @@ static int64_t own_stride(const struct layout *layout, uint32_t axis)
     return layout->shape[axis] > 1 ? layout->stride[axis] : 0;
 }
 
-/* Returns whether the view can be made so. */
+/* Returns whether the view can be made this way. */
 static bool find_recipe(const struct layout *layout, struct recipe *recipe)
 {
-    int64_t grain = 0; /* elements of the storage in one of the axis */
+    int64_t grain = 0; /* elements of the storage per index of the axis */
     uint32_t innermost = 0;
     bool fits = true;
     recipe->total = 1;

@@ -11,7 +11,7 @@
 
 static const char DIGITS[] = "-0123456789";
 
-/* Makes room for so many characters and a terminator. */
+/* Makes room for `more` characters and a terminator. */
 static void reserve(struct writer *writer, size_t more)
 {
     if (writer->length + more < writer->capacity)
@@ -41,7 +41,7 @@ void writer_put(struct writer *writer, const char *format, ...)
 
 /* ---------------------------------------------------------------- arguments */
 
-/* Bounds that are missing are null. */
+/* Missing bounds are null. */
 static void put_slice(struct writer *writer, const char *text)
 {
     static const char *const bounds[] = {"{\"start\"", ",\"stop\"", ",\"step\""};
@@ -65,7 +65,7 @@ static void put_item(struct writer *writer, const char *item)
         writer_put(writer, "{\"arg_type\":\"INT\",\"value\":%.*s}", (int)length, item);
 }
 
-/* Returns what comes behind the list. */
+/* Returns the text after the list. */
 static const char *put_items(struct writer *writer, const char *list)
 {
     const char *item = list + 1;
@@ -80,7 +80,7 @@ static const char *put_items(struct writer *writer, const char *list)
     return item + (*item != 0);
 }
 
-/* Returns what comes behind the argument. */
+/* Returns the text after the argument. */
 static const char *put_argument(struct writer *writer, const char *word)
 {
     size_t length = strcspn(word, " ");
@@ -99,7 +99,7 @@ static const char *put_argument(struct writer *writer, const char *word)
     return word + length;
 }
 
-/* A .npy file of version 1.0. held: the dtype in memory. */
+/* Writes a .npy file of version 1.0. held: the dtype in memory. */
 static void put_payload(struct writer *writer, enum dtype dtype, const struct layout *layout,
                         bool fortran, enum dtype held, const void *memory)
 {
