@@ -7,27 +7,28 @@
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 
-/* One `healcl bench`. */
+/* The state of `healcl bench`. */
 struct bench_command {
     struct command_job job;
-    const char *name;                        /* of the one operation, or NULL */
-    const struct bench_operation *operation; /* the one; NULL: the suite, or a manifest's alone */
-    const struct operation *vendors;         /* the one, if it is a manifest's; or NULL */
+    const char *name; /* for --op, or NULL */
+    const struct bench_operation
+        *operation;                  /* for --op; NULL: the suite, or a manifest's operation */
+    const struct operation *vendors; /* for --op, if a manifest defines it; or NULL */
     struct bench_settings given;
     struct bench_options options;
     bool list;
     struct bench_result results[RESULTS_MAX];
-    struct bench_result builtin[RESULTS_MAX]; /* where a manifest's kernel ran: the built-in one */
+    struct bench_result builtin[RESULTS_MAX]; /* the built-in kernel, if a manifest's kernel ran */
     size_t count;
     struct examples calls;                              /* of operations of manifests */
-    struct bench_example examples[EXAMPLE_RESULTS_MAX]; /* what they took */
+    struct bench_example examples[EXAMPLE_RESULTS_MAX]; /* their times */
     size_t example_count;
 };
 
 /* ---------------------------------------------------------------- measuring */
 
-/* Settings of a case of the suite: its own parameters, or those of the command line where the
- * operation takes them. */
+/* The settings of a case of the suite: its own parameters, replaced by those of the command line
+ * that the operation uses. */
 static struct bench_settings settings_of(const struct bench_command *self,
                                          const struct bench_operation *operation,
                                          const struct bench_settings *own)
@@ -48,7 +49,7 @@ static enum healcl_status run_case(struct bench_command *self,
                                    struct healcl_error *error)
 {
     struct bench_case ignored;
-    if (!self->job.device) /* at first they are only checked */
+    if (!self->job.device) /* at first, parameters are only checked */
         return bench_case_init(&ignored, operation, settings, error);
     progress_say(&self->job.progress, "measuring %s", operation->name);
     struct bench_result *result = &self->results[self->count];
@@ -62,7 +63,7 @@ static enum healcl_status run_case(struct bench_command *self,
     return HEALCL_OK;
 }
 
-/* The one case, or all of the suite. */
+/* Runs the case of --op, or all cases of the suite. */
 static enum healcl_status run_cases(struct bench_command *self, struct healcl_error *error)
 {
     if (self->vendors)
@@ -78,7 +79,7 @@ static enum healcl_status run_cases(struct bench_command *self, struct healcl_er
     return HEALCL_OK;
 }
 
-/* All examples of the one operation, or of all operations of manifests. */
+/* Runs all examples of the operation of --op, or of all operations of manifests. */
 static enum healcl_status measure_examples(struct bench_command *self, struct healcl_error *error)
 {
     const struct operation *operation;
@@ -92,7 +93,7 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
             *example = (struct bench_example){.example = next};
             progress_say(&self->job.progress, "measuring %s", operation->name);
             for (int side = EXAMPLE_SIDES; side-- > 0;) {
-                example->kernel = NULL; /* that of the kernel's side stays */
+                example->kernel = NULL; /* the name of the kernel's side is kept */
                 TRY(bench_example(self->job.device, &self->options, &self->calls, next,
                                   (enum example_side)side, &example->kernel, &example->of[side],
                                   error));
@@ -129,7 +130,7 @@ static void append(char text[CASE_SIZE], const char *before, const char *word)
     snprintf(text + used, CASE_SIZE - used, "%s%s", before, word);
 }
 
-/* "[64, 1, 4096] int8 heal": the main input, and what is not as usual. */
+/* Writes "[64, 1, 4096] int8 heal": the main input, and parameters that differ from the usual. */
 static const char *describe(const struct bench_result *result, char text[CASE_SIZE])
 {
     const int64_t *of = result->parameters.of;
@@ -170,8 +171,8 @@ static void add_times(cJSON *object, const struct bench_result *result)
              DECIMAL("max_ns", result->max_ns));
 }
 
-/* How many times as long another one takes; bounds by quartiles: its lower one divided by the upper
- * one, or the other way round. */
+/* Prints the ratio of another time to this one. Its bounds come from opposite quartiles: lower
+ * divided by upper, and upper divided by lower. */
 static void add_ratio(cJSON *object, const struct bench_result *result,
                       const struct bench_result *other)
 {
@@ -215,7 +216,7 @@ static void add_result(cJSON *object, const struct bench_result *result,
     add_ratio(object, result, builtin);
 }
 
-/* Without a body there is nothing to compare with. */
+/* An operation without a body cannot be compared. */
 static bool is_checked(const struct bench_example *example)
 {
     return example_vendor(example->example->operation)->body_count > 0;
@@ -317,7 +318,7 @@ static int print_list(const struct bench_command *self)
     return finish_output(EXIT_VERIFIED);
 }
 
-/* The value of one of a parameter's words. */
+/* Finds the value for a parameter's word. */
 static int take_choice(const struct command *command, const struct bench_parameter_info *info,
                        int64_t *value, const char *word)
 {
@@ -353,7 +354,8 @@ static int take_parameter(const struct command *command, const struct command_op
     return EXIT_VERIFIED;
 }
 
-/* Finds what --op names, and checks that it takes the parameters. With --list that is all. */
+/* Finds the operation of --op, and checks that it uses the given parameters. With --list it only
+ * lists. */
 static int prepare(const struct command *command, void *context)
 {
     struct bench_command *self = context;

@@ -14,38 +14,38 @@
 #include "tools/sequence.h"
 #include "tools/xmalloc.h"
 
-/* What is checked beside single calls. */
+/* Checks other than those of single calls. */
 enum { SEQUENCES, TRANSCRIPTS, PLANS };
 static const char *const plan_names[PLANS] = {"sequences", "transcripts"};
 
-/* Failures beyond the device leave room for wrong ones. */
+/* Cells beyond the device must leave space for wrong ones. */
 enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 
-/* One `healcl check`. */
+/* The state of `healcl check`. */
 struct check_command {
     struct command_job job;
     const char *operation, *results;
     bool quick, one_cell, one_sequence;
-    struct coverage_cell cell;     /* where one_cell */
-    uint32_t sequence;             /* where one_sequence */
-    struct healcl_error self_test; /* what it said */
+    struct coverage_cell cell;     /* if one_cell */
+    uint32_t sequence;             /* if one_sequence */
+    struct healcl_error self_test; /* outcome of the self-test */
     struct coverage_sizes sizes;
-    struct coverage_row *rows; /* those that are wanted */
+    struct coverage_row *rows; /* the selected rows */
     size_t row_count;
-    struct examples calls;          /* of operations of manifests */
-    struct example_check *examples; /* of those that are wanted */
+    struct examples calls;          /* examples of operations of manifests */
+    struct example_check *examples; /* for the selected operations */
     size_t example_count;
-    cJSON *failures;         /* some of them, beyond the device or wrong */
+    cJSON *failures;         /* some of them, wrong or beyond the device */
     struct kernel_uses uses; /* of kernels of manifests */
     struct variants variants;
-    /* Of sequences, and of bundled transcripts: unless one operation is checked. */
+    /* Of sequences and bundled transcripts; not run if one operation is checked. */
     struct check_counts plans[PLANS];
 };
 
 /* ---------------------------------------------------------------- totals */
 
-/* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
- * or failed; cells that are beyond the device. */
+/* Numbers of checked cells; of combinations of dtypes that are correctly refused; of wrong results
+ * and failures; of cells beyond the device. */
 struct check_totals {
     uint64_t cells, passed, refused, failures, unsupported;
 };
@@ -58,7 +58,7 @@ static void add_counts(struct check_totals *totals, const struct check_counts *c
     totals->failures += counts->calls - counts->passed - counts->unsupported;
 }
 
-/* Failures of a row may also be dtypes that were not refused: it has no calls then. */
+/* A row whose dtypes were not refused has failures, but no calls. */
 static void add(struct check_totals *totals, const struct coverage_row *row)
 {
     const uint64_t calls = totals->cells;
@@ -68,7 +68,7 @@ static void add(struct check_totals *totals, const struct coverage_row *row)
     totals->failures += calls == totals->cells ? (uint64_t)row->failures : 0;
 }
 
-/* Those of the table and of examples. */
+/* Totals of the table and of examples. */
 static struct check_totals totals_of_all(const struct check_command *self)
 {
     struct check_totals totals = {0};
@@ -82,13 +82,13 @@ static struct check_totals totals_of_all(const struct check_command *self)
     return totals;
 }
 
-/* Whether all is checked, and not only one operation, call or sequence. */
+/* Whether everything is checked, instead of one operation, call or sequence. */
 static bool is_whole(const struct check_command *self)
 {
     return !self->operation && !self->one_cell && !self->one_sequence;
 }
 
-/* Whether sequences, or transcripts, are checked. */
+/* Whether sequences or transcripts are checked. */
 static bool is_plans_wanted(const struct check_command *self, int plans)
 {
     return is_whole(self) || (self->operation && strcmp(self->operation, plan_names[plans]) == 0) ||
@@ -100,7 +100,7 @@ static const char *self_test_failure(const struct check_command *self)
     return self->self_test.status != HEALCL_OK ? self->self_test.message : NULL;
 }
 
-/* Whether a kernel of a manifest has run, or an operation of one is checked. */
+/* Whether a manifest's kernel has run, or a manifest's operation is checked. */
 static bool checks_manifests(const struct check_command *self)
 {
     for (size_t i = 0; i < self->uses.count; i++)
@@ -109,8 +109,8 @@ static bool checks_manifests(const struct check_command *self)
     return self->example_count > 0;
 }
 
-/* Why a kernel of a manifest ran nothing; NULL where it did, or no call that was wanted could have
- * had it run, or it is for another device and others are checked. */
+/* Why a manifest's kernel ran nothing. NULL if it ran, if no selected call could use it, or if it
+ * is for another device and other kernels are checked. */
 static const char *why_idle(const struct check_command *self, const struct kernel_use *use)
 {
     if (use->steps > 0 || use->wrong > 0 || self->one_cell || !self->job.device)
@@ -133,7 +133,7 @@ static uint64_t idle_kernels(const struct check_command *self)
     return count;
 }
 
-/* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */
+/* Whether nothing is wrong and something is right. Calls beyond the device are not wrong. */
 static bool is_right(const struct check_command *self)
 {
     const struct check_totals totals = totals_of_all(self);
@@ -167,7 +167,7 @@ static void add_row(cJSON *object, const struct coverage_row *row)
                         &row->cells[i]);
 }
 
-/* Adds the error, with the command that repeats the call; option: NULL: of a transcript. */
+/* Adds the error, with a command that repeats the call. option: NULL for a transcript. */
 static void add_why(cJSON *object, const struct check_command *self, const char *option,
                     const char *operand, const struct healcl_error *why)
 {
@@ -187,7 +187,7 @@ static void add_kernel(cJSON *object, const struct manifest_kernel *kernel)
     JSON_ADD(object, STRING("name", kernel->name), STRING("manifest", kernel->file));
 }
 
-/* A call that is wrong, or beyond the device. */
+/* Adds a call that is wrong, or beyond the device. */
 static void add_failure(const struct check_command *self, const struct coverage_row *row,
                         const struct coverage_cell *at, const struct manifest_kernel *kernel,
                         const struct healcl_error *why)
@@ -222,7 +222,7 @@ static void add_example(cJSON *object, const struct check_command *self,
     add_why(object, self, "--op ", check->operation->name, &check->why);
 }
 
-/* Kernels of manifests that the calls which were made could have had run. */
+/* Adds the manifests' kernels that the checked calls could have used. */
 static void add_uses(cJSON *list, const struct check_command *self)
 {
     for (size_t i = 0; i < self->uses.count; i++) {
@@ -342,7 +342,7 @@ static void choose_examples(struct check_command *self)
             self->examples[self->example_count++].operation = operation;
 }
 
-/* Whether standard output gets lines of operations. */
+/* Whether lines of operations are printed on standard output. */
 static bool prints_lines(const struct check_command *self)
 {
     return !self->job.json.on_stdout && !self->job.junit.on_stdout && !self->one_cell &&
@@ -364,9 +364,9 @@ static struct check_totals totals_of(const struct check_command *self, enum oper
     return totals;
 }
 
-/* The report grows while it is made: a driver that crashes does not take it along. In a file, or a
- * pipe, it then ends with the name of the operation that was being checked; on a terminal that is
- * where progress is shown. */
+/* The table is printed during the check, so that it survives a driver's crash. In a file or a
+ * pipe its last line then names the operation being checked. On a terminal, the progress line
+ * names it. */
 static void begin_line(const struct check_command *self, const char *name)
 {
     if (prints_lines(self) && !isatty(STDOUT_FILENO))
@@ -403,7 +403,7 @@ static void begin_table(struct check_command *self)
     progress_resume(&self->job.progress);
 }
 
-/* The rows of an operation lie together. */
+/* The rows of an operation are adjacent. */
 static void check_rows(struct check_command *self)
 {
     const struct coverage_observer observer = {self, on_failure};
@@ -422,7 +422,7 @@ static void check_rows(struct check_command *self)
     }
 }
 
-/* Counts a sequence or a transcript, which ended so, and clears the error. */
+/* Counts a sequence or a transcript by its outcome, and clears the error. */
 static void count_plan(struct check_command *self, int plans, const char *name, const char *dtype,
                        struct healcl_error *error)
 {
@@ -441,7 +441,7 @@ static void count_plan(struct check_command *self, int plans, const char *name, 
     healcl_error_clear(error);
 }
 
-/* Quickly: the first sequences, and others that have variants run steps in new ways. */
+/* A quick check runs the first sequences, and others in which variants run steps in new ways. */
 static void check_sequences(struct check_command *self)
 {
     const uint32_t most = self->quick ? SEQUENCES_FIRST + SEQUENCES_MORE : SEQUENCES_MOST;
@@ -460,7 +460,7 @@ static void check_sequences(struct check_command *self)
     }
 }
 
-/* Quickly: those that have variants run steps in new ways. */
+/* A quick check runs only those in which variants run steps in new ways. */
 static void check_transcript(struct check_command *self, const char *file)
 {
     struct healcl_transcript *transcript = NULL;
@@ -514,8 +514,7 @@ static void check_examples(struct check_command *self)
     }
 }
 
-/* A device that fails its self-test is checked nevertheless: what works and what does not is what
- * its makers want to know. */
+/* A device that fails its self-test is checked too, because its makers need to know what works. */
 static enum healcl_status check(void *context, struct healcl_error *error)
 {
     struct check_command *self = context;
@@ -529,7 +528,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();
     variants_init(&self->variants, job->device);
-    job->device->callers.no_fallback = true; /* what the host ran says nothing of the device */
+    job->device->callers.no_fallback = true; /* results of the host would not test the device */
     check_rows(self);
     check_plans(self);
     check_examples(self);
@@ -539,7 +538,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
 
 /* ---------------------------------------------------------------- text */
 
-/* Operations of manifests. */
+/* Prints operations of manifests. */
 static void print_examples(const cJSON *document, const struct style *style)
 {
     static const struct view_column columns[] = {
@@ -570,8 +569,8 @@ static bool have_same(const cJSON *a, const cJSON *b, const char *key)
     return cJSON_Compare(json_at(a, key), json_at(b, key), true);
 }
 
-/* Whether another failure of the same cell of the table goes before: what is wrong before what is
- * beyond the device, then an earlier one. */
+/* Whether another failure of the same cell precedes this one. Wrong results precede those beyond
+ * the device, earlier failures later ones. */
 static bool is_repeated(const cJSON *failures, const cJSON *failure)
 {
     const cJSON *other;
@@ -595,7 +594,7 @@ static bool is_repeated(const cJSON *failures, const cJSON *failure)
     "[; {idle_kernels:#?} kernel{idle_kernels:s} of manifests ran nothing]"
 #define FAILURE "[{form}, {dtypes}][, n {n}, k {k:#?}][, {layout}][{plan}]: {message}" WITH_KERNEL
 
-/* Paragraphs of the variants that no call has reached, by the reason. */
+/* Prints paragraphs of the variants that no call has reached, by reason. */
 static void print_not_reached(const cJSON *variants, const struct style *style)
 {
     cJSON *reasons = cJSON_CreateArray(), *reason, *row;
@@ -722,7 +721,7 @@ static void put_failures(struct junit *junit, const cJSON *document, const cJSON
     }
 }
 
-/* How the calls of a row ended. */
+/* Prints the outcomes of a row's calls. */
 static void put_outcome(struct junit *junit, const cJSON *row)
 {
     char *message = view_fill(row, "{failed} of {calls} calls are not right");
@@ -740,7 +739,7 @@ static void put_outcome(struct junit *junit, const cJSON *row)
     free(message);
 }
 
-/* The kernel and the body of an operation of a manifest. */
+/* Prints the kernel and the body of a manifest's operation. */
 static void put_example(struct junit *junit, const cJSON *example)
 {
     const char *unchecked = json_text(example, "not_checked");
@@ -774,7 +773,7 @@ static void print_junit(void *self, const cJSON *document, FILE *stream)
         if (!last || !have_same(row, last, "op"))
             junit_suite(&junit, json_text(row, "op"));
         last = row;
-        /* Forms share names; the number is the one that --case begins with. */
+        /* Forms may share names. The number is the one that --case begins with. */
         name = view_fill(row, "{form}, {dtypes} (case {case})");
         junit_case(&junit, name, json_number_at(row, "ns"));
         free(name);
@@ -809,7 +808,7 @@ static void print_junit(void *self, const cJSON *document, FILE *stream)
 
 /* ---------------------------------------------------------------- the end */
 
-/* Into the file of the device. Only a check of the whole table counts. */
+/* Writes the device's result file. Only a check of the whole table counts. */
 static int write_results(const struct check_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};

@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-/* Prints a warning where the driver does not report the arguments of kernels of manifests. */
+/* Prints a warning if the driver does not report the arguments of manifests' kernels. */
 static void warn_of_device(const struct healcl_device *device)
 {
     const char *warning;
@@ -10,7 +10,7 @@ static void warn_of_device(const struct healcl_device *device)
         print_notice("warning: %s", warning);
 }
 
-/* Prints the warnings of compilers about vendors' sources. */
+/* Prints warnings of compilers about vendors' sources. */
 static void warn_of_builds(const struct healcl_device *device)
 {
     if (!device || !device->programs->warnings)
@@ -42,7 +42,7 @@ int job_report(const struct command *command, void *self)
     return code;
 }
 
-/* That a file can be written is found out before the work that fills it. */
+/* Opens the reports before the work, so that errors are found early. */
 static enum healcl_status check_new_file(const char *path, struct healcl_error *error)
 {
     struct new_file file;

@@ -108,7 +108,7 @@ int finish_output(int code)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    /* Whoever closed a pipe early, as head does, knows why. */
+    /* A user whose command closed the pipe early, such as head, needs no message. */
     if (errno != EPIPE)
         print_notice("cannot write to standard output: %s", strerror(errno ? errno : EIO));
     return code == EXIT_VERIFIED ? EXIT_USAGE : code;
@@ -180,7 +180,7 @@ int take_word(const struct command *command, const struct command_option *option
     return EXIT_VERIFIED;
 }
 
-/* Digits at the start of text; *end is behind them. */
+/* Parses digits at the start of text. *end points after them. */
 static bool parse_digits(const char *text, const char **end, uint64_t *value)
 {
     char *stop;
@@ -256,7 +256,7 @@ uint64_t host_memory(void)
 
 char *bundled_folder(void)
 {
-    /* Installed; in the Python package or in build/; and in build/release/. */
+    /* For an installed program; in the Python package or in build/; in build/release/. */
     static const char *const places[] = {"../share/healcl/transcripts", "../transcripts",
                                          "../../transcripts"};
     char program[PATH_MAX];
@@ -304,13 +304,13 @@ static char *find_operand(char *name)
 struct named_file {
     const struct command_option *option; /* NULL: an operand, or standard output */
     const char *text;
-    bool is_written, is_known; /* known: no pipe and no device */
+    bool is_written, is_known; /* known: neither a pipe nor a device */
     dev_t device;
-    ino_t node;       /* of the file, or of the folder where it may come to be */
-    const char *name; /* there; "" of a file that is there itself */
+    ino_t node;       /* of the file, or of the folder that would contain it */
+    const char *name; /* name in the folder; "" if the file itself exists */
 };
 
-/* Hard links are one file. */
+/* Hard links to a file count as the same file. */
 static void find_place(struct named_file *file, const char *path)
 {
     struct stat about;
@@ -342,7 +342,7 @@ static struct named_file name_file(const struct command_option *option, const ch
         text += strcspn(text, "=") + 1;
     struct named_file file = {.option = option, .text = text, .is_written = is_written_by(option)};
     find_place(&file, is_output ? STANDARD_OUTPUT : text);
-    file.is_known |= is_output; /* a pipe takes one report all the same */
+    file.is_known |= is_output; /* even a pipe can take only one report */
     return file;
 }
 
@@ -352,7 +352,7 @@ static bool is_same_place(const struct named_file *a, const struct named_file *b
            strcmp(a->name, b->name) == 0;
 }
 
-/* Whether commands read the file from such a folder, or write it there. */
+/* Whether commands read or write this file in such a folder. */
 static bool is_of_folder(const struct named_file *file, const struct named_file *folder)
 {
     static const char *const read[] = {"*.json", "examples/*.json", "*.cl",     "*.so", "*.npy",
@@ -390,7 +390,7 @@ static bool is_for_stdout(const struct named_file *file)
     return strcmp(file->text, "-") == 0 || strncmp(file->text, "/dev/", 5) == 0;
 }
 
-/* "--json 'report.json'", "standard output", "'digits.json.bin'"; freed with free(). */
+/* Returns "--json 'report.json'", "standard output" or "'digits.json.bin'"; freed with free(). */
 static char *describe(const struct named_file *file)
 {
     const char *option = file->option ? file->option->name : NULL;
@@ -417,7 +417,7 @@ static int check_pair(const struct command *command, const struct named_file *wr
     return code;
 }
 
-/* Refuses to replace what is read, or to write a file twice. */
+/* Refuses an output that is also read, or written twice. */
 static int check_files(const struct command *command, const struct named_file *files, size_t count)
 {
     int code = GOES_ON;
@@ -427,8 +427,8 @@ static int check_files(const struct command *command, const struct named_file *f
     return code;
 }
 
-/* Whether a file that is there may be one of payloads, the first of which is a .npy file, or a
- * folder have such files: if none may, no transcript is read for its payloads. */
+/* Whether an existing file may contain payloads, because it begins as a .npy file, or a folder may
+ * have such files. If none may, no transcript is read to find its payloads. */
 static bool may_have_payloads(const struct named_file *file)
 {
     const char *path = strcmp(file->text, "-") == 0 ? STANDARD_OUTPUT : file->text;
@@ -441,8 +441,8 @@ static bool may_have_payloads(const struct named_file *file)
     return strcmp(magic, "\x93NUMPY") == 0;
 }
 
-/* The path of the file with a transcript's payloads; freed with free(). The transcript is read
- * until that is known. NULL: there is none. */
+/* Returns the path of the file with a transcript's payloads, to be freed with free(). Reads the
+ * transcript until the path is known. NULL: there is none. */
 static char *find_payloads(const char *transcript)
 {
     struct source source;
@@ -466,7 +466,7 @@ static char *find_payloads(const char *transcript)
 
 /* ---------------------------------------------------------------- options */
 
-/* For getopt_long, with the letters as "d:qvh". */
+/* Makes the arguments of getopt_long, with the letters as "d:qvh". */
 static void list_options(const struct command_option *list, struct option options[OPTIONS_MAX],
                          char letters[2 * OPTIONS_MAX])
 {
@@ -530,13 +530,13 @@ static int take_value(const struct command *command, const struct command_option
 
 /* ---------------------------------------------------------------- the command line */
 
-/* A command line that is taken. */
+/* A command line being parsed. */
 struct taken {
     const struct command *command;
     struct command_job *job;
     struct named_file *files;
     size_t count;
-    struct words payloads; /* paths of files; each is for free() */
+    struct words payloads; /* paths of files; each is freed with free() */
     bool opens_device;
 };
 
@@ -596,7 +596,7 @@ static int take_operands(struct taken *taken, int argc, char **argv)
     return check_files(command, taken->files, taken->count);
 }
 
-/* getopt_long says itself what is wrong with the words. */
+/* getopt_long prints its own errors. */
 static int take_all(struct taken *taken, int argc, char **argv)
 {
     struct option options[OPTIONS_MAX];
@@ -616,10 +616,11 @@ static int take_all(struct taken *taken, int argc, char **argv)
     return take_operands(taken, argc, argv);
 }
 
-/* Loads the folders of --ops and --trust, whose native code runs in the child. */
+/* Loads the folders of --ops and --trust. Their native code runs in the child process. */
 static int load_operations(const struct taken *taken)
 {
-    static struct healcl_operations *loaded; /* lives as long as the process, as signals do */
+    static struct healcl_operations
+        *loaded; /* lives as long as the process, because signals use it */
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = HEALCL_OK;
     for (size_t i = 0; i < taken->count && status == HEALCL_OK; i++) {
@@ -641,7 +642,7 @@ int take_arguments(const struct command *command, int argc, char **argv, struct 
                           .opens_device = command->device == DEVICE_HERE};
     taken.files[taken.count] = (struct named_file){.text = "-", .is_written = true};
     find_place(&taken.files[taken.count++], STANDARD_OUTPUT);
-    argv[0] = (char *)(uintptr_t)this_program->name; /* as messages of getopt_long begin */
+    argv[0] = (char *)(uintptr_t)this_program->name; /* messages of getopt_long begin like this */
     int code = take_all(&taken, argc, argv);
     if (code == GOES_ON)
         supervise(command, job, taken.opens_device);

@@ -1,5 +1,5 @@
-/* healcl compare. OpenCL is not touched here: all that is known of devices comes from child
- * processes, so that a driver can do no harm. */
+/* healcl compare. This process never uses OpenCL. All facts about devices come from child
+ * processes, so that drivers cannot harm it. */
 #include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -11,15 +11,15 @@
 #include "tools/xmalloc.h"
 
 enum {
-    REPEAT_MAX = 250000, /* whose times a comparison can read */
+    REPEAT_MAX = 250000, /* most samples that a comparison can read */
     REPEAT_DEFAULT = 5,
-    REPEAT_DEFAULT_JUDGED = 15, /* where times are judged by a baseline's */
+    REPEAT_DEFAULT_JUDGED = 15, /* if times are judged by a baseline's */
     TIMEOUT_DEFAULT = 600,
-    MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
-    STEADY_MAX = 15,      /* requests, enough for an interval */
+    MEASURE_TIMEOUT = 60, /* seconds; a slow device remains without these rates */
+    STEADY_MAX = 15,      /* requests; enough for an interval */
 };
 
-/* The files that are written: one of each kind. */
+/* The files that are written, one of each kind. */
 enum output_kind {
     OUTPUT_JSON,
     OUTPUT_JUNIT,
@@ -35,22 +35,22 @@ static void (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) =
     [OUTPUT_HTML] = compare_print_html,
 };
 
-/* One `healcl compare`. */
+/* The state of `healcl compare`. */
 struct compare_command {
-    struct command_job job;                /* its operations are read to find mistakes now */
-    struct words devices, baselines, kept; /* kept: segments that steady requests do not upload */
+    struct command_job job;                /* manifests are loaded now to find mistakes early */
+    struct words devices, baselines, kept; /* kept: segments whose uploads steady requests keep */
     const char *results;                   /* a folder, or NULL */
     bool no_measure, no_fallback, judges_times;
-    bool is_of_driver;  /* that no device was found */
+    bool is_of_driver;  /* a driver prevented finding any device */
     double fail_slower; /* percent */
     uint32_t repeat;
     struct report_file outputs[OUTPUT_COUNT];
     struct comparison comparison;
-    size_t run_count, made; /* runs here: baselines' are behind them */
+    size_t run_count, made; /* runs of this comparison, before those of baselines */
     int interrupted;        /* the signal, or 0 */
 };
 
-/* texts: up to NULL. */
+/* texts: ends with NULL. */
 static void add_words(struct words *words, const char *const *texts)
 {
     for (; texts && *texts; texts++)
@@ -63,7 +63,7 @@ static void add_words(struct words *words, const char *const *texts)
 
 static const char json_for_us[] = "--json=" PROCESS_FILE;
 
-/* Runs healcl with arguments, which end with NULL. HEALCL_DEVICE where we are interrupted. */
+/* Runs healcl with arguments, which end with NULL. HEALCL_DEVICE if it is interrupted. */
 static enum healcl_status run_child(struct compare_command *self, const char *const *arguments,
                                     uint32_t timeout, struct process_result *result,
                                     struct healcl_error *error)
@@ -91,8 +91,8 @@ static void add_reference(struct compare_command *self)
     compare_put_text(device, "version", healcl_compiler);
 }
 
-/* Adds the device that selector names, or all that can be used. Where even asking for it kills the
- * child, a device is added by its selector alone, and its runs will tell. */
+/* Adds the device that selector names, or all usable devices. If the listing itself crashes the
+ * child, adds a device with only its selector; its runs then show the fault. */
 static enum healcl_status list_devices(struct compare_command *self, const char *selector,
                                        struct healcl_error *error)
 {
@@ -136,7 +136,7 @@ static enum healcl_status add_devices(struct compare_command *self, struct healc
     return HEALCL_OK;
 }
 
-/* How fast a device copies and multiplies; unknown where that fails. */
+/* Measures how fast a device copies and multiplies. The rates remain unknown on failure. */
 static enum healcl_status measure(struct compare_command *self, cJSON *device,
                                   struct healcl_error *error)
 {
@@ -155,8 +155,9 @@ static enum healcl_status measure(struct compare_command *self, cJSON *device,
 
 /* ---------------------------------------------------------------- runs */
 
-/* "healcl run" of a transcript on a device, so often, with requests behind it unless that is once.
- * run: gets the command for people, without what only we want; or NULL. */
+/* Makes the arguments of "healcl run" for a transcript on a device, `repeat` times. Adds requests
+ * after the run, unless repeat is 1. run: receives the command for people, without internal
+ * options; or NULL. */
 static enum healcl_status run_file(struct compare_command *self, const char *selector,
                                    size_t transcript, uint32_t repeat, cJSON *run,
                                    struct process_result *result, struct healcl_error *error)
@@ -221,8 +222,8 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
     return 0;
 }
 
-/* Times a first result without what this machine has kept: folders that are empty at first hold
- * healcl's caches, which have the choices of tune, and drivers'. */
+/* Times a first result without cached data of this machine. healcl's caches, with the choices of
+ * tune, and those of drivers are in folders that are empty at first. */
 static enum healcl_status run_cold(struct compare_command *self, cJSON *run,
                                    struct healcl_error *error)
 {
@@ -258,7 +259,7 @@ static enum healcl_status run_cold(struct compare_command *self, cJSON *run,
     return HEALCL_OK;
 }
 
-/* Asks the host reference, where results differ and it is not among the devices. */
+/* Runs the host reference if results differ and it is not among the devices. */
 static enum healcl_status judge(struct compare_command *self, size_t transcript,
                                 struct healcl_error *error)
 {
@@ -274,8 +275,8 @@ static enum healcl_status judge(struct compare_command *self, size_t transcript,
     return HEALCL_OK;
 }
 
-/* The first ones: those behind them are baselines'. How a process fares as a whole, in memory and
- * on a busy machine, moves all of its times: what is slower must be so in another process, which
+/* Makes the first run_count runs; those after them are of baselines. Memory layout and other load
+ * can change all times of a process. So a slower result is measured again in another process, which
  * then counts. */
 static enum healcl_status make_runs(struct compare_command *self, struct healcl_error *error)
 {
@@ -323,7 +324,7 @@ static enum healcl_status add_baselines(struct compare_command *self, struct hea
     return HEALCL_OK;
 }
 
-/* All that can be wrong is found before the first run. */
+/* Finds all mistakes before the first run. */
 static enum healcl_status begin(struct compare_command *self, struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
@@ -350,7 +351,7 @@ static enum healcl_status compare(struct compare_command *self, struct healcl_er
 {
     TRY(begin(self, error));
     enum healcl_status status = run_all(self, error);
-    /* Runs made before the interruption are reported. */
+    /* Runs made before an interruption are reported. */
     if (self->interrupted && compare_end_early(&self->comparison) > 0)
         status = HEALCL_OK;
     if (status == HEALCL_OK) {
@@ -367,7 +368,7 @@ static int print_all(struct compare_command *self)
     int code = EXIT_VERIFIED;
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         on_stdout |= self->outputs[i].on_stdout;
-    if (!on_stdout) /* no table but alone */
+    if (!on_stdout) /* the table is not printed alone */
         compare_print_table(&self->comparison, &style);
     for (size_t i = 0; i < OUTPUT_COUNT && code == EXIT_VERIFIED; i++) {
         FILE *stream = report_file_stream(&self->outputs[i]);
@@ -379,7 +380,7 @@ static int print_all(struct compare_command *self)
     return code;
 }
 
-/* Writes the files of devices unless interrupted. Returns an exit code. */
+/* Writes the result files of devices, unless interrupted. Returns an exit code. */
 static int write_results(const struct compare_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -388,7 +389,7 @@ static int write_results(const struct compare_command *self)
     return end_error(&error, false);
 }
 
-/* Prints slowdowns beyond the limit, and those that could not be judged. */
+/* Prints slowdowns above the limit, and those that could not be judged. */
 static void print_slowdowns(const struct comparison *comparison)
 {
     const cJSON *run, *slowdown;
@@ -425,7 +426,7 @@ static int run(const struct command *command, void *context)
     if (status == HEALCL_OK && code == EXIT_VERIFIED)
         code = write_results(self);
     if (status == HEALCL_OK && code == EXIT_VERIFIED && !self->interrupted) {
-        fflush(stdout); /* what follows stands below the table */
+        fflush(stdout); /* the following lines are printed below the table */
         print_slowdowns(&self->comparison);
         code = compare_worst(&self->comparison);
     }

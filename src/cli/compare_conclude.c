@@ -16,7 +16,7 @@ const struct compare_figure compare_figures[COMPARE_FIGURES] = {
 
 /* ---------------------------------------------------------------- figures */
 
-/* With 8 digits. */
+/* Stores a number with 8 digits. */
 static void put_factor(cJSON *object, const char *path, double factor)
 {
     char text[32];
@@ -24,10 +24,10 @@ static void put_factor(cJSON *object, const char *path, double factor)
     compare_put_number(object, path, strtod(text, NULL));
 }
 
-enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* for 5 and 1 % to be one of them at least */
+enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* enough that 5 % or 1 % is at least one of them */
 enum { OVERHEAD_SAMPLES = 3 };
 
-/* A list of samples, the smallest first; to be freed. NULL: there are none. */
+/* Returns the samples in ascending order, to be freed. NULL: there are none. */
 static uint64_t *sorted_samples(const cJSON *list, size_t *count)
 {
     const cJSON *item;
@@ -43,7 +43,7 @@ static uint64_t *sorted_samples(const cJSON *list, size_t *count)
     return samples;
 }
 
-/* Median and quartiles of samples; low and high may be NULL. Returns how many samples there are. */
+/* Median and quartiles of samples; low and high may be NULL. Returns the number of samples. */
 static size_t put_figure(cJSON *run, const char *samples, const char *median, const char *low,
                          const char *high)
 {
@@ -64,7 +64,7 @@ static size_t put_figure(cJSON *run, const char *samples, const char *median, co
     return count;
 }
 
-/* How far the quartiles are from the middle between them, in percent of the median. */
+/* Half the distance of the quartiles, in percent of the median. */
 static double spread_of(const cJSON *run, const struct compare_figure *figure)
 {
     const double median = compare_number(run, figure->median);
@@ -85,7 +85,7 @@ bool compare_is_noisy(const cJSON *run, const struct compare_figure *figure)
            compare_number(run, figure->median) >= COMPARE_LEAST_NANOSECONDS;
 }
 
-/* Puts how much longer runs take whose operations are timed. */
+/* Stores by how much a run takes longer when operations are timed. */
 static void put_overhead(cJSON *run, size_t samples)
 {
     size_t count;
@@ -139,7 +139,7 @@ static cJSON *find_run(const struct comparison *comparison, size_t transcript, s
     return NULL;
 }
 
-/* The host reference's run of the same transcript at the same place and time, or NULL. */
+/* Returns the host reference's run of the same transcript, from the same comparison, or NULL. */
 static const cJSON *reference_beside(const struct comparison *comparison, const cJSON *run)
 {
     const size_t transcript = json_number_at(run, "transcript_at");
@@ -160,7 +160,7 @@ static const cJSON *reference_beside(const struct comparison *comparison, const 
     return NULL;
 }
 
-/* Whether any device computed what the transcript expects. */
+/* Whether any device computed the results that the transcript expects. */
 static bool is_verified(const struct comparison *comparison, size_t transcript)
 {
     const cJSON *run;
@@ -172,10 +172,10 @@ static bool is_verified(const struct comparison *comparison, size_t transcript)
     return false;
 }
 
-/* Whether the first repetitions differ by the same values. */
+/* Whether the first repetitions of two runs have the same differences. */
 static bool differ_alike(const cJSON *a, const cJSON *b)
 {
-    static const char later[] = "repetition "; /* one of them may have but the first */
+    static const char later[] = "repetition "; /* one of the runs may have further repetitions */
     const cJSON *x = json_at(a, "differences"), *y = json_at(b, "differences");
     x = x ? x->child : NULL;
     y = y ? y->child : NULL;
@@ -250,7 +250,7 @@ static cJSON *put_speedup(cJSON *object, const char *key, const struct compare_s
     return about;
 }
 
-/* Puts the speed-up of each run over the first device that has times. */
+/* Stores the speed-up of each run over the first device with times. */
 static void put_speedups(const struct comparison *comparison, size_t transcript,
                          const struct compare_figure *figure)
 {
@@ -275,8 +275,8 @@ const char compare_too_small[] =
 _Static_assert(COMPARE_LEAST_NANOSECONDS == 100000 && LEAST_BYTES == 16 << 10,
                "the sentence tells it");
 
-/* Whether a run's operations that read or write anything, transfers aside, have so few bytes: then
- * their number is measured. */
+/* Whether a run's operations, other than transfers, read and write so few bytes that their launches
+ * dominate the time. */
 static bool has_small_operations(const cJSON *run)
 {
     double bytes = 0, count = 0;
@@ -293,7 +293,7 @@ static bool has_small_operations(const cJSON *run)
     return cJSON_GetArraySize(kinds) > 0 && bytes < LEAST_BYTES * fmax(count, 1);
 }
 
-/* By the devices here; no transcript is too small for one device alone. */
+/* Compares the devices of this comparison. With a single device, no transcript is too small. */
 static bool is_too_small(const struct comparison *comparison, size_t transcript)
 {
     const struct compare_figure *compute = &compare_figures[COMPARE_COMPUTE];
@@ -312,7 +312,7 @@ static bool is_too_small(const struct comparison *comparison, size_t transcript)
            (is_small || least < COMPARE_LEAST_NANOSECONDS);
 }
 
-/* Whether a device has to have run all transcripts that count. */
+/* Whether a device must have run all transcripts that count. */
 static bool is_compared(const struct comparison *comparison, size_t device)
 {
     bool timed = false;
@@ -325,7 +325,7 @@ static bool is_compared(const struct comparison *comparison, size_t device)
     return timed && !compare_is_at_fault(comparison, device);
 }
 
-/* Chooses the base, and the transcripts that count. */
+/* Chooses the base device, and the transcripts that count. */
 static void choose_means(struct comparison *comparison)
 {
     const size_t own = compare_own_devices(comparison),
@@ -413,20 +413,20 @@ void compare_conclude(struct comparison *comparison)
 /* ---------------------------------------------------------------- slower than a baseline */
 
 /*
- * Times beside those of a baseline, with intervals that no distribution is assumed for.
+ * Compares times with those of a baseline. The intervals assume no distribution.
  *
- * A sample is below the median of what it is drawn from like heads of a coin. So the r-th smallest
- * and the r-th largest of n samples have it between them unless fewer than r of n coins fall on one
- * side, however the times are distributed. The interval of a median misses it in 2.5 % of cases at
- * most, and so that of the ratio of two in 5 % at most.
+ * A sample is below the median of its distribution with probability one half, like heads of a coin.
+ * So the r-th smallest and the r-th largest of n samples enclose the median, unless fewer than r of
+ * n coins fall on one side. The interval of a median misses it in at most 2.5 % of cases. The
+ * interval of the ratio of two medians then misses it in at most 5 %.
  */
-enum { SAMPLES_LEAST = 7 }; /* of both runs, for an interval */
+enum { SAMPLES_LEAST = 7 }; /* of both runs, to have an interval */
 
 struct interval {
     uint64_t median, low, high;
 };
 
-/* False where there are too few samples. */
+/* Returns false if there are too few samples. */
 static bool interval_of(const cJSON *samples, struct interval *interval)
 {
     const double confidence = 0.975;
@@ -448,8 +448,9 @@ static bool is_called_as(const cJSON *a, const cJSON *b)
     return compare_same(a, b, "name") && compare_same(a, b, "platform");
 }
 
-/* Whether saved is what a device here was: called the same, in a host with the same processor.
- * Where its baseline has several of them it is the one with the same index, if there is one. */
+/* Whether a saved device is a device of this comparison: same name, on a host with the same
+ * processor. If its baseline has several such devices, the one with the same index is chosen, if it
+ * exists. */
 static bool is_same_device(const struct comparison *comparison, const cJSON *device,
                            const cJSON *saved)
 {
@@ -500,7 +501,7 @@ static void hold_against(const struct comparison *comparison, const cJSON *run, 
     }
 }
 
-/* One for each figure of each baseline that has the device. */
+/* Adds an item for each figure of each baseline that has the device. */
 static void add_slowdowns(const struct comparison *comparison, const cJSON *run, cJSON *list)
 {
     const cJSON *device = compare_device_of(comparison, run), *other;

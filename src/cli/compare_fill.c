@@ -1,5 +1,5 @@
-/* Fills a comparison out of JSON that child processes wrote and that was saved. Nothing here trusts
- * what it reads. */
+/* Fills a comparison from JSON that child processes wrote or that was saved. The JSON is not
+ * trusted. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { DIFFERENCES_KEPT = 20 };
 
-/* Limits for the JSON of a process or of a saved comparison: a run has some hundred values. */
+/* Limits for the JSON of a process or of a saved comparison. A run has some hundred values. */
 enum { VALUES_MAX = 1 << 20, FILE_MAX = 32 << 20 };
 
 /* ---------------------------------------------------------------- trees */
@@ -25,7 +25,8 @@ static void clean(cJSON *value)
     }
 }
 
-/* Parses the output of a process; NULL: it is no JSON or too large. Freed with cJSON_Delete. */
+/* Parses the output of a process. Returns NULL if it is not JSON or too large. Freed with
+ * cJSON_Delete. */
 static cJSON *tree_of(const char *text)
 {
     cJSON *tree = NULL;
@@ -128,8 +129,8 @@ static void put_times(cJSON *run, const char *path, const cJSON *list)
     compare_put(run, path, times);
 }
 
-/* Older comparisons have no split, but the time of the segments with kernels. It is that of the
- * kernels if none of these segments transfers anything. */
+/* Older comparisons do not split times, but have the time of the segments with kernels. If none of
+ * these segments transfers data, that is the time of the kernels. */
 static void put_older_compute(cJSON *run, const cJSON *source)
 {
     const double compute = compare_number(source, "compute_ns");
@@ -143,7 +144,7 @@ static void put_older_compute(cJSON *run, const cJSON *source)
         compare_put(run, "split.compute_ns", cJSON_CreateDoubleArray(&compute, 1));
 }
 
-/* key: of the whole times, which a process and a saved comparison name differently. */
+/* key: the key of the whole times, which differs between a process and a saved comparison. */
 static void put_samples(cJSON *run, const cJSON *source, const char *key)
 {
     static const char *const paths[] = {"split.decode_ns", "split.transfer_ns", "split.compute_ns",
@@ -180,7 +181,8 @@ static void add_up(cJSON *part, const char *key, double number)
     compare_put_number(part, key, compare_number(part, key) + number);
 }
 
-/* Adds a segment or operations of a kind to a list; where merged to those of the same name. */
+/* Adds a segment, or operations of a kind, to a list. merged: adds to an item with the same
+ * name. */
 static void add_part(cJSON *list, const cJSON *source, const char *count_key, bool merged)
 {
     const char *name = json_text(source, "name"), *reason = json_text(source, "fallback_reason");
@@ -225,8 +227,7 @@ static void put_parts(cJSON *run, const cJSON *source)
 
 /* ---------------------------------------------------------------- outcomes */
 
-/* A process in which a driver runs may say anything: it is taken at its word only as far as what it
- * says agrees with itself. */
+/* Checks that a process's output is consistent, because a driver in it may write anything. */
 static const char *outcome_of_claim(const cJSON *run)
 {
     const double total = compare_number(run, "results.total"),
@@ -236,8 +237,8 @@ static const char *outcome_of_claim(const cJSON *run)
     return agrees ? "verified" : "unproven";
 }
 
-/* Reads the outcome from the exit code (src/cli/cli.h) and the JSON of a process that ended by
- * itself. */
+/* Finds the outcome from the exit code (src/cli/cli.h) and the JSON of a process that ended without
+ * a signal. */
 static const char *outcome_of_exit(const cJSON *top, const cJSON *run, int code)
 {
     const cJSON *verified = json_at(top, "verified");
@@ -278,7 +279,7 @@ static void put_outcome(cJSON *run, const char *outcome, const char *message)
 
 /* ---------------------------------------------------------------- runs */
 
-/* Copies what JSON of a process and saved JSON have in common. */
+/* Copies the members that JSON of a process and saved JSON share. */
 static void put_run(const struct comparison *comparison, cJSON *run, const cJSON *source,
                     const char *samples)
 {
@@ -338,7 +339,7 @@ static void take_saved_run(const struct comparison *comparison, cJSON *run, cons
     compare_add_figures(run);
 }
 
-/* The index here of the transcript that is number place there; or that of none. */
+/* Returns the index here of the saved transcript number `place`; or that of none. */
 static size_t find_transcript(const struct comparison *comparison, const cJSON *top, double place)
 {
     const cJSON *there =
@@ -355,7 +356,7 @@ static size_t find_transcript(const struct comparison *comparison, const cJSON *
     return i;
 }
 
-/* The device that is number place there, with all its runs that belong here. */
+/* Adds the saved device number `place`, with its runs of transcripts in this comparison. */
 static size_t add_saved_device(struct comparison *comparison, const cJSON *top, size_t place,
                                const cJSON *source, const char *path)
 {
@@ -400,7 +401,7 @@ enum healcl_status compare_add_baseline(struct comparison *comparison, const cha
     }
     cJSON_ArrayForEach(source, json_at(top, "devices"))
     {
-        if (!json_at(source, "baseline")) /* its own baselines are not this one's */
+        if (!json_at(source, "baseline")) /* the baselines that it was compared with are ignored */
             *added += add_saved_device(comparison, top, place, source, path);
         place++;
     }

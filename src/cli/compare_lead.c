@@ -1,5 +1,5 @@
-/* Sentences about a comparison: names of devices, verdicts, and a lead that says which devices are
- * right and which is the fastest. */
+/* Sentences about a comparison: names of devices, verdicts, and a summary of which devices are
+ * right and which is fastest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---------------------------------------------------------------- names */
 
-/* Without marks of trades, and with one blank between words. */
+/* Removes trademark signs, and leaves one blank between words. */
 const char *compare_plain_name(char text[NAME_SIZE], const char *name)
 {
     static const char *const marks[] = {"(R)", "(r)", "(TM)", "(tm)", "(C)", " "};
@@ -28,8 +28,8 @@ const char *compare_plain_name(char text[NAME_SIZE], const char *name)
     return text;
 }
 
-/* "PoCL 3.1 on AMD EPYC 9354", or the device's name. A processor is driven by several drivers,
- * which give it names of their own: what tells them apart are they. */
+/* "PoCL 3.1 on AMD EPYC 9354", or the device's name. Several drivers may run on one processor and
+ * name it differently, so the title names the driver. */
 static void put_title(const struct comparison *comparison, cJSON *device)
 {
     char name[NAME_SIZE], platform[NAME_SIZE], version[NAME_SIZE] = "";
@@ -53,7 +53,7 @@ static void put_title(const struct comparison *comparison, cJSON *device)
     free(title);
 }
 
-/* The title, and where others have the same the selector and a baseline's file. */
+/* The title. If other devices have the same title, the selector and a baseline's file are added. */
 static void put_label(const struct comparison *comparison, cJSON *device)
 {
     const char *baseline = json_text(device, "baseline");
@@ -108,9 +108,10 @@ char *compare_outcome_text(const struct comparison *comparison, const cJSON *run
 
 /* ---------------------------------------------------------------- who is right */
 
-/* What a device did, here and now, without transcripts that are at fault themselves. */
+/* A device's results in this comparison, without transcripts that are at fault themselves. */
 struct tally {
-    size_t right, compared, failed, runs; /* results of its runs; runs without a verdict, of all */
+    size_t right, compared, failed,
+        runs; /* results of its runs; runs without a verdict, of all runs */
 };
 
 static struct tally tally_of(const struct comparison *comparison, size_t device)
@@ -131,7 +132,7 @@ static struct tally tally_of(const struct comparison *comparison, size_t device)
     return tally;
 }
 
-/* How many results each device got right. */
+/* Prints how many results each device computed correctly. */
 static void put_right(const struct comparison *comparison, FILE *stream)
 {
     bool any = false;
@@ -154,8 +155,8 @@ static void put_right(const struct comparison *comparison, FILE *stream)
 
 /* ---------------------------------------------------------------- transcripts */
 
-/* Whether a transcript is at fault here and now, with that outcome; NULL: whether it is too small.
- */
+/* Whether a transcript of this comparison is at fault with this outcome; NULL: whether it is too
+ * small. */
 static bool is_meant(const struct comparison *comparison, size_t transcript, const char *outcome)
 {
     const cJSON *run;
@@ -192,7 +193,7 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t f
     const size_t counting = comparison->counting;
     if (!compare_mean_against(comparison, &compare_figures[figure], best, other, &mean))
         return;
-    const bool alike = mean.of.low <= 1 && mean.of.high >= 1; /* the interval has 1 in it */
+    const bool alike = mean.of.low <= 1 && mean.of.high >= 1; /* the interval contains 1 */
     const bool is_slower = mean.faster == 0 && mean.slower > 0;
     const char *name = json_text(compare_device(comparison, best), "label"),
                *article = json_is(against, "index", COMPARE_REFERENCE) ? "the " : "",
@@ -212,7 +213,8 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t f
             TEXT_FACTOR(alike || counting == 1 ? mean.of.high : mean.most));
 }
 
-/* The fastest device here, not at fault and not the reference, but for one; or no device. */
+/* Finds the fastest device of this comparison, except those at fault, the reference and device
+ * `but`. Returns no device if there is none. */
 static size_t fastest_but(const struct comparison *comparison, size_t figure, size_t but)
 {
     size_t best = json_number_at(comparison->top, "devices");
@@ -230,7 +232,7 @@ static size_t fastest_but(const struct comparison *comparison, size_t figure, si
     return best;
 }
 
-/* The host reference among the devices that are compared, or no device. */
+/* Finds the host reference among the compared devices, or no device. */
 static size_t find_reference(const struct comparison *comparison)
 {
     for (size_t j = 0; j < compare_own_devices(comparison); j++)
@@ -240,7 +242,7 @@ static size_t find_reference(const struct comparison *comparison)
     return json_number_at(comparison->top, "devices");
 }
 
-/* The fastest device beside the next one and the host reference. */
+/* Describes the fastest device relative to the next one and the host reference. */
 static void put_fastest(const struct comparison *comparison, FILE *stream, size_t figure)
 {
     const size_t none = json_number_at(comparison->top, "devices"),

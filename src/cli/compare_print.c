@@ -1,5 +1,5 @@
-/* A comparison as text: for a terminal, as Markdown, CSV and JSON, as a page, as JUnit XML; tables
- * by one list of columns. */
+/* Prints a comparison: for a terminal, as Markdown, CSV, JSON, HTML and JUnit XML. One list of
+ * columns defines all tables. */
 #include "cli/comparison.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include "tools/xmalloc.h"
 
 enum { CELL_SIZE = 160, LEAD_WIDTH = 79, COLUMNS_MAX = 32 };
-#define NOISE "noise" /* what a note of a range begins with that has 1 in it */
+#define NOISE "noise" /* prefix of the note of a range that contains 1 */
 
 enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN | ON_PAGE, MEASURED = COPIED | ALWAYS | IN_CSV };
 
@@ -132,7 +132,7 @@ static const cJSON *value_of(const struct compare_column *column,
                    column->path);
 }
 
-/* Columns that every run has are 0 where the value is not known. */
+/* Columns that every run has are 0 if the value is unknown. */
 static bool is_known(const struct compare_column *column, const cJSON *value)
 {
     return cJSON_IsNumber(value) && (value->valuedouble > 0 || !(column->places & ALWAYS));
@@ -146,7 +146,7 @@ static bool is_shown(const struct compare_column *column, const struct compariso
     return run || !(column->places & WHERE_KNOWN);
 }
 
-/* Those of runs that are shown in a place to people. */
+/* Lists the columns of runs that are shown to people in a place. */
 #define FOR_EACH_SHOWN(column, comparison, place)       \
     FOR_EACH_COLUMN(column, compare_run_columns, place) \
     if (is_shown(column, comparison))
@@ -184,7 +184,8 @@ static void put_remark(const struct compare_column *column, const cJSON *run, ch
     }
 }
 
-/* "3.81 ms" and "noisy", "1.73" and "1.70 to 1.76", "-" and "" where there is none; to be freed. */
+/* Returns "3.81 ms" and "noisy", "1.73" and "1.70 to 1.76", or "-" and "" for no value; to be
+ * freed. */
 static char *cell_text(const struct compare_column *column, const struct comparison *comparison,
                        const cJSON *run, char note[CELL_SIZE])
 {
@@ -196,7 +197,7 @@ static char *cell_text(const struct compare_column *column, const struct compari
     const double number = value->valuedouble;
     switch (column->kind) {
     case KIND_TEXT:
-    case KIND_FLAG: break; /* for programs alone */
+    case KIND_FLAG: break; /* only for programs */
     case KIND_COUNT: snprintf(unit, sizeof unit, "%.0f", number); break;
     case KIND_TIME: text_time((uint64_t)number, unit); break;
     case KIND_BYTES: text_bytes((uint64_t)number, unit); break;
@@ -282,7 +283,7 @@ static void put_run(struct table *table, const struct style *to,
     FOR_EACH_SHOWN(column, comparison, place)
     {
         char note[CELL_SIZE], *text = cell_text(column, comparison, run, note);
-        if (to->form == TABLE_TEXT && column->note == NOTE_RANGE) /* its word alone */
+        if (to->form == TABLE_TEXT && column->note == NOTE_RANGE) /* only its word */
             note[strncmp(note, NOISE, strlen(NOISE)) == 0 ? strlen(NOISE) : 0] = 0;
         put_text(table, xasprintf(*note ? "%s (%s)" : "%s", text, note));
         free(text);
@@ -318,7 +319,7 @@ static void put_runs(const struct style *to, const struct comparison *comparison
     table_print(table, to);
 }
 
-/* Where there are several transcripts and devices: a row for each device. */
+/* With several transcripts and devices, prints a row for each device. */
 static void put_means(const struct style *to, const struct comparison *comparison)
 {
     const struct view_column columns[] = {
@@ -360,7 +361,7 @@ static const char *problem_of(const cJSON *run)
     return first ? first->valuestring : json_text(run, "message");
 }
 
-/* Prints what is to be said of a run, and frees it. */
+/* Prints a message about a run, and frees it. */
 static void put_about(const struct style *to, const struct comparison *comparison, const cJSON *run,
                       char *said)
 {
@@ -456,7 +457,7 @@ void compare_print_markdown(const struct comparison *comparison, FILE *stream)
 
 static void put_quoted(FILE *stream, const char *text)
 {
-    /* Spreadsheets take a cell that begins with one of these for a formula, also in quotes. */
+    /* Spreadsheets interpret a cell that begins with one of these as a formula, even in quotes. */
     putc('"', stream);
     if (*text && strchr("=+-@\t\r\n", *text))
         putc('\'', stream);
@@ -502,7 +503,7 @@ void compare_print_csv(const struct comparison *comparison, FILE *stream)
 
 /* ---------------------------------------------------------------- the page */
 
-extern const char healcl_cli_page_html[]; /* embedded */
+extern const char healcl_cli_page_html[]; /* embedded file */
 
 static void put_lead(const struct comparison *comparison, FILE *stream)
 {
@@ -516,8 +517,8 @@ static void put_plain(const struct comparison *comparison, FILE *stream)
     put_runs(&(struct style){.stream = stream, .form = TABLE_HTML}, comparison, ON_PAGE);
 }
 
-/* The document, what the page says of it, and the columns of its tables. In a script element "<"
- * could end it. */
+/* Writes the document, the page's sentences about it, and the columns of its tables. In a script
+ * element "<" could end it. */
 static void put_json(const struct comparison *comparison, FILE *stream)
 {
     cJSON *all = cJSON_CreateObject(), *run;
@@ -569,7 +570,7 @@ void compare_print_html(const struct comparison *comparison, FILE *stream)
 
 /* ---------------------------------------------------------------- JUnit */
 
-/* A suite for each transcript; in it a case for each device that runs it here, and for each
+/* Prints a suite for each transcript. It has a case for each device that runs it here, and for each
  * baseline. */
 
 static void put_details(struct junit *junit, const cJSON *run)

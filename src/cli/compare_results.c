@@ -1,4 +1,4 @@
-/* Writes a file for each device, which others can check: docs/COMPARE.md. */
+/* Writes a result file for each device, which others can check: docs/COMPARE.md. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ enum { FILE_NAME_SIZE = 128 };
 
 /* ---------------------------------------------------------------- names of files */
 
-/* Appends the letters and digits of a text, in lower case, with a hyphen where others are; but no
- * "(R)" and "(TM)". */
+/* Appends the letters and digits of a text in lower case, with a hyphen for other characters. "(R)"
+ * and "(TM)" are removed. */
 static void append_word(char name[FILE_NAME_SIZE], const char *text)
 {
     char plain[NAME_SIZE];
@@ -30,7 +30,7 @@ static void append_word(char name[FILE_NAME_SIZE], const char *text)
     name[length] = 0;
 }
 
-/* "FOLDER/nvidia-corporation-nvidia-h100.json"; to be freed. */
+/* Returns "FOLDER/nvidia-corporation-nvidia-h100.json"; to be freed. */
 static char *path_of(const char *folder, const cJSON *device)
 {
     char name[FILE_NAME_SIZE] = "";
@@ -45,7 +45,7 @@ static char *path_of(const char *folder, const cJSON *device)
 
 /* ---------------------------------------------------------------- what is written */
 
-/* keys: up to NULL. */
+/* keys: ends with NULL. */
 static void copy_items(cJSON *target, const cJSON *source, const char *const *keys)
 {
     for (; *keys; keys++) {
@@ -58,7 +58,7 @@ static void copy_items(cJSON *target, const cJSON *source, const char *const *ke
 #define COPY(target, source, ...) \
     copy_items(target, source, (const char *const[]){__VA_ARGS__, NULL})
 
-/* When and with what a part was found. */
+/* Adds when and with which versions a part was measured. */
 static cJSON *new_part(const struct comparison *comparison, const cJSON *device)
 {
     cJSON *part = cJSON_CreateObject();
@@ -80,7 +80,7 @@ static cJSON *new_run(const cJSON *run)
     return object;
 }
 
-/* NULL where a device has no runs. */
+/* Returns NULL if a device has no runs. */
 static cJSON *new_compare(const struct comparison *comparison, size_t device)
 {
     cJSON *list = cJSON_CreateArray();
@@ -118,7 +118,7 @@ static cJSON *new_check(const struct comparison *comparison, const cJSON *device
     return part;
 }
 
-/* Puts a part, or keeps the one that was found before. */
+/* Stores a part, or keeps the existing one. */
 static void put_part(cJSON *top, const char *key, cJSON *part, cJSON *before)
 {
     cJSON *kept = part ? part : cJSON_DetachItemFromObjectCaseSensitive(before, key);
@@ -142,7 +142,7 @@ static cJSON *new_results(const struct comparison *comparison, size_t at, cJSON 
 
 /* ---------------------------------------------------------------- files */
 
-/* *before: what the file has of this device; NULL where there is none yet. */
+/* *before: the existing file's content for this device; NULL if there is none. */
 static enum healcl_status read_before(const char *path, const cJSON *device, cJSON **before,
                                       struct healcl_error *error)
 {
@@ -186,7 +186,7 @@ enum healcl_status compare_make_results(const char *folder, struct healcl_error 
     return HEALCL_OK;
 }
 
-/* The first of several devices of one name and vendor stands for them all. */
+/* If several devices have the same name and vendor, only the first one is written. */
 static bool is_first(const struct comparison *comparison, const cJSON *device)
 {
     const cJSON *other;

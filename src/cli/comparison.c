@@ -142,7 +142,7 @@ size_t compare_end_early(struct comparison *comparison)
 
 enum { FACT_SIZE = 256 };
 
-/* The value of a line "key : value" of Linux; false: it is another line. */
+/* The value of a line "key : value" of Linux; false: the line has another key. */
 static bool take_value(const char *line, const char *key, char value[FACT_SIZE])
 {
     const size_t length = strlen(key);
@@ -154,8 +154,8 @@ static bool take_value(const char *line, const char *key, char value[FACT_SIZE])
     return true;
 }
 
-/* name: "AMD EPYC 9354 32-Core Processor"; model: "family 25, model 17, stepping 1". Both are ""
- * where Linux does not tell. */
+/* name: "AMD EPYC 9354 32-Core Processor"; model: "family 25, model 17, stepping 1". Both are "" if
+ * Linux does not report them. */
 static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
 {
     static const struct {
@@ -167,7 +167,8 @@ static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
     char line[512], value[FACT_SIZE];
     *name = *model = 0;
     FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && fgets(line, sizeof line, file) && *line != '\n') { /* of the first processor */
+    while (file && fgets(line, sizeof line, file) &&
+           *line != '\n') { /* lines of the first processor */
         if (take_value(line, "model name", name))
             continue;
         for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
@@ -253,7 +254,7 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
 
 /* ---------------------------------------------------------------- command lines */
 
-/* Variables that change how transcripts run, or which devices there are. */
+/* Environment variables that change how transcripts run, or which devices exist. */
 static void write_environment(FILE *stream)
 {
     static const char *const variables[] = {

@@ -12,19 +12,19 @@
 #include "opencl/package.h"
 #include "tools/xmalloc.h"
 
-extern const char healcl_cli_one_source_awk[], healcl_cli_build_sh[]; /* embedded */
+extern const char healcl_cli_one_source_awk[], healcl_cli_build_sh[]; /* embedded file */
 
-/* One `healcl compile`. */
+/* The state of `healcl compile`. */
 struct compile_command {
-    struct command_job job; /* its file: the transcript that is run now, or NULL */
+    struct command_job job; /* its file: the current transcript, or NULL */
     const char *output, *emit, *target, *from;
     bool cache;
-    glob_t bundled;          /* cache: the files, where none are named */
-    struct record record;    /* what was built for the device */
-    struct package *package; /* what is made */
+    glob_t bundled;          /* cache: the folder of files, if no transcript is named */
+    struct record record;    /* programs built for the device */
+    struct package *package; /* the package being made */
 };
 
-/* Runs a transcript, and verifies it: what it builds is what it needs. */
+/* Runs a transcript and verifies it, to build all programs that it needs. */
 static enum healcl_status run_file(struct compile_command *self, const char *file,
                                    struct healcl_error *error)
 {
@@ -46,8 +46,8 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
 static enum healcl_status open_device(struct compile_command *self, struct healcl_error *error)
 {
     progress_say(&self->job.progress, "opening the device");
-    const struct healcl_device_options options = {.selector = self->job.selector,
-                                                  .no_fallback = true}; /* it is to be in there */
+    const struct healcl_device_options options = {
+        .selector = self->job.selector, .no_fallback = true}; /* the package must contain it */
     return healcl_device_open_with(&options, &self->job.device, error);
 }
 
@@ -70,13 +70,13 @@ static void name_device(cJSON *manifest, const struct device_info *info)
     cJSON_AddStringToObject(device, "version", info->version);
 }
 
-/* Runs everything, and notes what was built. */
+/* Runs all transcripts, and records the programs that were built. */
 static enum healcl_status record(struct compile_command *self, bool with_binaries,
                                  struct healcl_error *error)
 {
     char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
     TRY(open_device(self, error));
-    /* Devices prove themselves from a package. */
+    /* The package must also contain the self-test's programs. */
     TRY(self_test_run(self->job.device, error));
     TRY(run_files(self, error));
     TRY(device_record(self->job.device, with_binaries, &self->record, error));
@@ -90,7 +90,7 @@ static enum healcl_status record(struct compile_command *self, bool with_binarie
     return HEALCL_OK;
 }
 
-/* Takes over data. */
+/* Takes ownership of data. */
 static void add_member(struct package *package, const char *name, unsigned char *data, size_t bytes)
 {
     package->members =
@@ -108,8 +108,7 @@ static void add_binary(struct package *package, const char *key, unsigned char *
     add_member(package, name, data, bytes);
 }
 
-/* A file that holds what it should is kept; where it could not be written, that is reported with
- * its path and the reason. */
+/* Keeps a file whose content is already right. A write error is reported with path and reason. */
 static enum healcl_status end_file(struct new_file *file, enum healcl_status status,
                                    struct healcl_error *error)
 {
@@ -153,15 +152,15 @@ static enum healcl_status emit_open(const struct compile_command *self, const ch
     return status;
 }
 
-/* Whether all programs become one source, of which the kernels that are launched are compiled to
- * one image, workload.aocx: kernel "copy" of program 1 is p001_copy there. */
+/* Whether all programs become one source. Then all launched kernels are compiled to one image,
+ * workload.aocx. Kernel "copy" of program 1 is named p001_copy there. */
 static bool is_one_source(const struct compile_command *self)
 {
     return strcmp(self->target, "fpga") == 0;
 }
 
-/* Writes options such as "-D THIN=1 -w" as lines to stand before a source: "#define THIN 1".
- * The script passes other options itself. */
+/* Writes options such as "-D THIN=1 -w" as lines before a source: "#define THIN 1". The script
+ * passes other options to the compiler. */
 static void emit_defines(const char *options, FILE *stream)
 {
     fprintf(stream, "/* %s */\n", options);
@@ -174,8 +173,9 @@ static void emit_defines(const char *options, FILE *stream)
     }
 }
 
-/* "ntt/rows" as 003_ntt_rows.cl, with a line for build.sh: those kernels that were wanted. The
- * manifest names 003_ntt_rows.bin for it; in one image for all, kernels begin with p003_. */
+/* Writes program "ntt/rows" as 003_ntt_rows.cl, with a line for build.sh that names the needed
+ * kernels. The manifest names 003_ntt_rows.bin for it. If all programs become one image, its
+ * kernels begin with p003_. */
 static enum healcl_status emit_source(const struct compile_command *self, size_t number,
                                       cJSON *programs, struct healcl_error *error)
 {
@@ -183,7 +183,7 @@ static enum healcl_status emit_source(const struct compile_command *self, size_t
     char name[80], file_name[96];
     struct new_file file;
     snprintf(name, sizeof name, "%03zu_%.50s", number, program->name);
-    for (char *at = name; *at; at++) /* a manifest's may have any */
+    for (char *at = name; *at; at++) /* a manifest's program may have any options */
         *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
     snprintf(file_name, sizeof file_name, "%s.cl", name);
     TRY(emit_open(self, file_name, &file, error));
@@ -199,7 +199,7 @@ static enum healcl_status emit_source(const struct compile_command *self, size_t
     return HEALCL_OK;
 }
 
-/* The device is another one than that which ran here: --from names it. */
+/* The target is a different device from the one that ran here: --from names it. */
 static enum healcl_status emit(struct compile_command *self, struct healcl_error *error)
 {
     static const struct device_info none;
@@ -272,7 +272,7 @@ static enum healcl_status read_folder(struct compile_command *self, struct healc
     return HEALCL_OK;
 }
 
-/* Makes a package of a folder, for a device that is here. */
+/* Makes a package from a folder, for a device of this machine. */
 static enum healcl_status complete(struct compile_command *self, struct healcl_error *error)
 {
     struct device_info *list;
@@ -288,7 +288,7 @@ static enum healcl_status complete(struct compile_command *self, struct healcl_e
     return write_package(self, error);
 }
 
-/* Keeps what is built, each program in a file of its own: later runs read those that they need. */
+/* Stores each built program in a separate file. Later runs read only those that they need. */
 static enum healcl_status keep(struct compile_command *self, struct healcl_error *error)
 {
     if (self->job.file_count == 0) {
@@ -303,7 +303,7 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
              "name one");
     TRY(run_files(self, error));
     TRY(device_record(self->job.device, true, &self->record, error));
-    self->job.device->programs->keeps_binaries = false; /* they are kept here */
+    self->job.device->programs->keeps_binaries = false; /* the programs are stored here */
     for (size_t i = 0; i < self->record.count; i++) {
         char name[CACHE_NAME_SIZE];
         const struct recorded_program *program = &self->record.programs[i];
@@ -403,7 +403,7 @@ static int prepare(const struct command *command, void *context)
         return usage_error(command, "--emit writes sources: it goes without --output and --from");
     if (!self->emit && !self->output)
         return usage_error(command, "no PACKAGE is named: --output is missing");
-    /* build.sh and its compilers know which ones there are. */
+    /* Only build.sh and its compilers know the valid targets. */
     if (self->target &&
         (!*self->target || strlen(self->target) > 32 || *self->target == '-' ||
          self->target[strspn(self->target, "abcdefghijklmnopqrstuvwxyz0123456789_-")]))

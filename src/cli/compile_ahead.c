@@ -1,10 +1,11 @@
 /*
- * Processes that compile beside a run. On a fresh machine a run of milliseconds waits for seconds
+ * Processes that compile beside a run. On a new machine a run of milliseconds waits for seconds
  * until its kernels are compiled.
  *
- * Drivers for CPUs compile one at a time in a process. A second process of this program takes the
- * same plan from its end. Each finds in the driver's cache what the other one has compiled, and
- * they meet. For other devices several processes build programs (device_build_listed).
+ * Drivers for CPUs compile one program at a time in a process. A second process of this program
+ * compiles the same plan, beginning at its end. Each process finds in the driver's cache what the
+ * other has compiled, until they meet. For other devices several processes build programs
+ * (device_build_listed).
  */
 #include "cli/command_job.h"
 #include "cli/supervise.h"
@@ -32,12 +33,12 @@ int compile_ahead_start(const struct device_info *info, const char *file,
     *board = NULL;
     if (!compile_ahead_command())
         return 0;
-    /* A GPU or an FPGA may be one process's alone. */
+    /* A GPU or an FPGA may allow only one process. */
     if (!(info->type & CL_DEVICE_TYPE_CPU) || sysconf(_SC_NPROCESSORS_ONLN) < 2 ||
         self_test_read_cached(info, reason) != SELF_TEST_NOT_RUN)
         return 0;
     if (stat(file, &about) != 0 || !S_ISREG(about.st_mode))
-        return 0; /* it can be read but once */
+        return 0; /* it can be read only once */
     void *shared;
     int process = 0;
     (void)process_start_beside((const char *const[]){"healcl", COMPILE_AHEAD,
@@ -48,7 +49,7 @@ int compile_ahead_start(const struct device_info *info, const char *file,
     return process;
 }
 
-/* Beside a run that tests the device, this process does not. */
+/* The run beside this process tests the device, so this one does not. */
 static enum healcl_status open_device(const char *selector, struct healcl_device **device,
                                       struct healcl_error *error)
 {
@@ -70,7 +71,7 @@ static enum healcl_status build_programs(int argc, char **argv, struct healcl_er
     return HEALCL_OK;
 }
 
-/* Where memory runs out, these processes end before others. */
+/* If memory runs out, the system should end these processes before others. */
 static void offer_memory(void)
 {
     FILE *file = fopen("/proc/self/oom_score_adj", "w");
@@ -99,6 +100,6 @@ int compile_ahead_run(int argc, char **argv)
     if (status == HEALCL_OK)
         device_executor_compile_ahead(executor);
     healcl_error_clear(&error);
-    /* The process ends: nothing needs to be released. */
+    /* The process ends, so nothing needs to be released. */
     _exit(status == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);
 }

@@ -5,13 +5,13 @@
 #include "plan/passes.h"
 #include "tools/xmalloc.h"
 
-/* One `healcl diagnose`. */
+/* The state of `healcl diagnose`. */
 struct diagnose_command {
     struct command_job job;
     const char *case_path;
     struct new_file case_file;
     struct healcl_transcript *transcript;
-    struct healcl_error self_test; /* what it said */
+    struct healcl_error self_test; /* outcome of the self-test */
     struct healcl_error unwritten; /* why the case could not be written */
     struct diagnosis diagnosis;
 };
@@ -34,13 +34,13 @@ static enum healcl_status write_case(struct diagnose_command *self, struct healc
     return new_file_commit(&self->case_file, error);
 }
 
-/* A device that fails its self-test is looked at nevertheless. */
+/* A device that fails its self-test is diagnosed too. */
 static enum healcl_status find_fault(void *context, struct healcl_error *error)
 {
     struct diagnose_command *self = context;
     struct command_job *job = &self->job;
     const struct diagnose_observer observer = {self, on_progress};
-    if (self->case_path) /* before what may take long */
+    if (self->case_path) /* before work that may take long */
         TRY(new_file_open(&self->case_file, self->case_path, error));
     progress_say(&job->progress, "reading %s", job->file);
     job->limits.memory_bytes = host_memory();
@@ -64,7 +64,7 @@ static void add_tensor(cJSON *tensors, const char *name, const struct tensor *te
     JSON_ADD(object, INTEGER("offset", layout->offset), NUMBER("storage", tensor->storage->id));
 }
 
-/* The passes that have made the step, and the entries that it comes from. */
+/* The passes that made the step, and its original entries. */
 static void add_passes(cJSON *object, const struct step *step)
 {
     if (!step->passes)
@@ -81,7 +81,7 @@ static void add_passes(cJSON *object, const struct step *step)
     }
 }
 
-/* The operands are as the kernels see them: views in the plan's order of axes. */
+/* The operands as the kernels see them: views with axes in the plan's order. */
 static void add_step(cJSON *object, const struct diagnose_command *self)
 {
     const struct diagnosis *diagnosis = &self->diagnosis;
@@ -106,7 +106,7 @@ static void add_step(cJSON *object, const struct diagnose_command *self)
         add_tensor(tensors, "out", step->out);
 }
 
-/* In what the step made: its output, or what it downloaded. */
+/* The place of the first difference in the step's output or downloaded result. */
 static void add_difference(cJSON *object, const struct diagnosis *diagnosis)
 {
     const struct step *step = diagnosis->step;
@@ -122,7 +122,8 @@ static void add_difference(cJSON *object, const struct diagnosis *diagnosis)
              INTEGER("expected", diagnosis->expected));
 }
 
-/* The smallest one, and a command that shows the fault, or for vendors' operations tries others. */
+/* Prints the smallest case, and a command that reproduces the fault. For vendors' operations, the
+ * command tests other calls. */
 static void add_case(cJSON *document, const struct diagnose_command *self)
 {
     const struct diagnosis *diagnosis = &self->diagnosis;

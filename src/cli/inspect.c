@@ -1,4 +1,5 @@
-/* healcl inspect: what a transcript holds, what passes make of it, and which kernels serve it. */
+/* healcl inspect: the contents of a transcript, the effect of passes, and the kernels that run
+ * it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,15 @@
 
 enum { RANKS_MAX = 1000000 };
 
-/* One `healcl inspect`. */
+/* The state of `healcl inspect`. */
 struct inspect_command {
-    struct command_job job; /* its device: only for kernels and rates */
+    struct command_job job; /* used only for kernels and rates */
     bool kernels, passes, roofline, steps;
-    struct memory_facts memory; /* limit 0: there is none */
+    struct memory_facts memory; /* limit 0: none */
     struct healcl_transcript *transcript;
     struct roofline rates;
-    struct healcl_split split; /* its ranks 0: nothing is split */
-    const char *axis_text;     /* "ENTRY:AXIS", or NULL: healcl chooses */
+    struct healcl_split split; /* ranks 0: nothing is split */
+    const char *axis_text;     /* "ENTRY:AXIS", or NULL: chosen automatically */
     struct healcl_transcript *part;
 };
 
@@ -39,7 +40,7 @@ static enum healcl_status find_places(struct inspect_command *self, struct healc
     return HEALCL_OK;
 }
 
-/* The first rank's part: no other one is larger. */
+/* Shows the first rank's part, which is the largest. */
 static enum healcl_status open_part(struct inspect_command *self, struct healcl_error *error)
 {
     if (self->split.ranks == 0)
@@ -73,7 +74,7 @@ static enum healcl_status open_all(void *context, struct healcl_error *error)
 
 /* ---------------------------------------------------------------- JSON */
 
-/* Before the passes, or after them. */
+/* Adds costs before or after the passes. */
 static void add_costs(cJSON *object, const struct segment_cost *cost,
                       const struct roofline *roofline)
 {
@@ -85,7 +86,7 @@ static void add_costs(cJSON *object, const struct segment_cost *cost,
         json_add_number(object, "roofline_ns", roofline_time(roofline, cost));
 }
 
-/* Kernels that a segment launches in a later run. */
+/* Counts the kernels that a segment launches in a later run. */
 static uint64_t launches_of(const struct plan *plan, const struct segment *segment,
                             const struct healcl_device *device)
 {
@@ -127,7 +128,7 @@ static void add_segment(cJSON *segments, const struct plan *plan, const struct s
     }
 }
 
-/* Why a variant does not run a step; NULL where it does. */
+/* Returns why a variant cannot run a step; NULL if it can. */
 static const char *why_not(const struct plan *plan, const struct step *step,
                            const struct variant *variant, const struct healcl_device *device)
 {
@@ -141,7 +142,7 @@ static const char *why_not(const struct plan *plan, const struct step *step,
     return reason ? reason : "one before it can";
 }
 
-/* Counts a step for a kernel that runs it, or for the reason why it does not. */
+/* Counts a step for the kernel that runs it, or for the reason why none does. */
 static void count_step(cJSON *list, enum step_kind kind, const char *family, const char *kernel,
                        const char *style, const char *reason)
 {
@@ -163,7 +164,7 @@ static void count_step(cJSON *list, enum step_kind kind, const char *family, con
     json_increase(reason ? json_row(reasons, "reason", reason) : object, "steps", 1);
 }
 
-/* Counts a step for the kernels of manifests that it may have. */
+/* Counts a step for the manifests' kernels that could run it. */
 static void count_vendors(cJSON *list, const struct plan *plan, const struct healcl_device *device,
                           const struct step *step)
 {
@@ -203,7 +204,7 @@ static void add_kernels(cJSON *document, const struct plan *plan,
 static void add_rank(cJSON *object, const struct roofline *rates, const struct plan *plan,
                      uint64_t sent)
 {
-    uint64_t time = 0; /* of a run whose inputs are there already */
+    uint64_t time = 0; /* for a run whose inputs are already uploaded */
     for (size_t s = 0; s < plan->segment_count; s++)
         time += roofline_time(rates, &plan->segments[s].after);
     JSON_ADD(object, NUMBER("device_memory_peak", plan->bytes_peak),
@@ -211,7 +212,8 @@ static void add_rank(cJSON *object, const struct roofline *rates, const struct p
              NUMBER("device_ns", time));
 }
 
-/* Adds what is split, whole and exchanged, and costs of one rank alone and of each rank. */
+/* Adds which tensors are split, whole and exchanged, and the costs of one rank alone and of each
+ * rank. */
 static void add_ranks(cJSON *document, const struct inspect_command *self)
 {
     const struct plan *plan = self->part->plan;
@@ -235,7 +237,7 @@ static cJSON *report(void *context)
     JSON_ADD(document, STRING("transcript", self->job.file), NUMBER("entries", plan->entries),
              NUMBER("operations", plan->operations), NUMBER("frees", plan->frees),
              NUMBER("tensors", plan->tensors));
-    /* The storage of the constants is no tensor of the transcript's. */
+    /* The storage of constants is not a tensor of the transcript. */
     JSON_ADD(document, NUMBER("allocations", plan->storage_count - (plan->storage_count > 0)),
              NUMBER("steps", plan->step_count));
     cJSON *results = json_add_object(document, "results");
@@ -298,7 +300,7 @@ static void print_plan(const cJSON *document, const struct style *style)
     }
 }
 
-/* How many steps each pass has changed, in segments that launch kernels. */
+/* Prints how many steps each pass has changed, in segments that launch kernels. */
 static void print_changes(const cJSON *segments, const struct style *style)
 {
     struct view_column columns[1 + PASS_COUNT] = {
@@ -416,7 +418,7 @@ static void print_ranks(const cJSON *document, const struct style *style)
 
 enum { ENTRY_WIDTH = 8, STEP_INDENT = ENTRY_WIDTH + 2 };
 
-/* Entries of the transcript that a step comes from, "23" or "23+25". */
+/* The transcript's entries of a step: "23" or "23+25". */
 static void print_entries(const struct origins *origins, FILE *stream)
 {
     int width = 0;
@@ -434,8 +436,8 @@ static void print_sizes(const int64_t *sizes, uint32_t rank, FILE *stream)
         fprintf(stream, axis > 0 ? ",%" PRId64 : "%" PRId64, sizes[axis]);
 }
 
-/* A view by its storage, offset, shape and strides, "%7+16[3,2 : 8,0]"; of C order its strides go
- * without saying. A scalar is its value. */
+/* A view as storage, offset, shape and strides: "%7+16[3,2 : 8,0]". Strides of C order are omitted.
+ * A scalar is shown by its value. */
 static void print_view(const struct tensor *tensor, FILE *stream)
 {
     const struct layout *layout = &tensor->layout;
@@ -455,7 +457,7 @@ static void print_view(const struct tensor *tensor, FILE *stream)
         struct layout strides = *layout;
         for (uint32_t axis = 0; axis < layout->rank; axis++)
             if (layout->shape[axis] == 1)
-                strides.stride[axis] = 0; /* whatever it is */
+                strides.stride[axis] = 0; /* any value */
         fputs(" : ", stream);
         print_sizes(strides.stride, layout->rank, stream);
     }
@@ -472,7 +474,7 @@ static const char *known_of(const struct step *step, int input)
                                      : "";
 }
 
-/* The kind; of a chain its two, and of those with a number that. */
+/* The kind of a step. A chain shows its two kinds, and a step with a number shows that. */
 static void print_kind(const struct step *step, FILE *stream)
 {
     const struct step_traits *traits = &step_traits[step->kind];
@@ -486,7 +488,7 @@ static void print_kind(const struct step *step, FILE *stream)
         fprintf(stream, " %" PRId64, step->value[1]);
 }
 
-/* What follows the entries of a step. */
+/* Prints the rest of a step, after its entries. */
 static void print_step(const struct step *step, FILE *stream)
 {
     print_kind(step, stream);

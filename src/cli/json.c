@@ -57,7 +57,7 @@ void json_add_string(cJSON *parent, const char *key, const char *value)
     free(clean);
 }
 
-/* A double would round what is above 2^53. */
+/* A double would round numbers above 2^53. */
 __attribute__((format(printf, 3, 4))) static void add_raw(cJSON *parent, const char *key,
                                                           const char *format, ...)
 {

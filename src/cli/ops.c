@@ -1,4 +1,4 @@
-/* healcl ops: the operations of HEAL, out of the one table. */
+/* healcl ops: the operations of HEAL, from the operation table. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static void add_families(cJSON *document)
     }
 }
 
-/* Adds meanings of tunables, and defaults of kinds of devices. */
+/* Adds meanings of tunables, and the defaults of each kind of device. */
 static void add_defaults(cJSON *document)
 {
     static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
@@ -107,7 +107,7 @@ static cJSON *report(void *self)
 
 enum { TEXT_WIDTH = 80, MEANING_INDENT = 6, WIDTH_MIN = 40 };
 
-/* "modmul_ttc(a, b, p, out)", for free() */
+/* Returns "modmul_ttc(a, b, p, out)", for free(). */
 static char *signature_of(const cJSON *form)
 {
     const cJSON *argument;
@@ -122,7 +122,7 @@ static char *signature_of(const cJSON *form)
     return text;
 }
 
-/* Forms that are written alike, and differ in kinds of arguments alone, are printed once. */
+/* Forms that look the same, and differ only in kinds of arguments, are printed once. */
 static void print_forms(const cJSON *operation, FILE *stream, unsigned width)
 {
     const cJSON *form;

@@ -12,22 +12,22 @@
 #include "core/hash.h"
 #include "tools/xmalloc.h"
 
-enum { ALIGNMENT = 64 /* of payloads in their file: NumPy's headers are as long */ };
+enum { ALIGNMENT = 64 /* alignment of payloads in their file, as of NumPy's headers */ };
 
-/* One `healcl pack`. */
+/* The state of `healcl pack`. */
 struct pack_command {
     struct command_job job;
     const char *output;
-    char *path, *raw_path; /* of the files below */
+    char *path, *raw_path; /* lengths of the files below */
     struct source source;
     struct arena *arena; /* of payloads */
     struct new_file text, raw;
-    size_t copied; /* bytes of the source that are in text, or have been replaced */
+    size_t copied; /* bytes of the source that were copied to text or replaced */
     uint64_t payloads, offset;
 };
 
-/* "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin"; of a bundled
- * transcript in the current folder. */
+/* Makes the name: "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin". The
+ * pack of a bundled transcript is written to the current folder. */
 static void outputs(void *context, struct words *paths)
 {
     struct pack_command *self = context;
@@ -68,7 +68,7 @@ static int prepare(const struct command *command, void *context)
                                  self->raw_path);
 }
 
-/* The source up to a place, and then from another one on. */
+/* Copies the source up to a place, and continues from another place. */
 static void copy_text(struct pack_command *self, size_t to, size_t on)
 {
     fwrite(self->source.text + self->copied, 1, to - self->copied, self->text.stream);
@@ -91,7 +91,7 @@ static enum healcl_status write_payload(struct pack_command *self, const struct 
     TRY(status);
     cJSON *name = cJSON_CreateString(text_base_name(self->raw_path));
     char *quoted = cJSON_PrintUnformatted(name);
-    copy_text(self, begin - 1, begin + payload->length + 1); /* with the quotes */
+    copy_text(self, begin - 1, begin + payload->length + 1); /* including the quotes */
     fprintf(self->text.stream,
             "{\"file\":%s,\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"xxh3\":\"%s\"}", quoted,
             self->offset, bytes, hash);
@@ -110,7 +110,8 @@ static enum healcl_status write_entry(struct pack_command *self, const struct en
 {
     const struct argument *out = &entry->out;
     for (const struct payload *payload = NULL;;) {
-        const struct payload *next = NULL; /* in the text: out may stand before arguments */
+        const struct payload *next =
+            NULL; /* by position in the text: out may come before arguments */
         for (uint32_t i = 0; i <= entry->argument_count && i <= ENTRY_ARGUMENTS_MAX; i++) {
             const bool is_out = i == entry->argument_count || i == ENTRY_ARGUMENTS_MAX;
             const struct argument *argument = is_out ? out : &entry->arguments[i];
@@ -146,19 +147,19 @@ static enum healcl_status write_entries(struct pack_command *self, struct healcl
     return source_check(&self->source, error);
 }
 
-/* Lets packs of one folder get their names by turns, so that both files are of the same one: until
- * the descriptor is closed. */
+/* Locks the folder while names are set, so that both files are from the same pack. Closing the
+ * descriptor releases the lock. */
 static int lock_folder(const char *path)
 {
     char *folder = xasprintf("%.*s.", (int)(text_base_name(path) - path), path);
     const int lock = open(folder, O_RDONLY | O_CLOEXEC);
     free(folder);
     if (lock >= 0)
-        (void)flock(lock, LOCK_EX); /* a file system may have no locks */
+        (void)flock(lock, LOCK_EX); /* a file system may not support locks */
     return lock;
 }
 
-/* The payloads first: a transcript is never there without them. */
+/* The payloads are renamed first, so that a transcript never exists without them. */
 static enum healcl_status commit(struct pack_command *self, struct healcl_error *error)
 {
     if (fflush(self->text.stream) == 0 && !ferror(self->text.stream) &&

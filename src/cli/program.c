@@ -1,4 +1,4 @@
-/* A program of commands takes its command line; main.c says which commands. */
+/* Runs a program's command line. main.c lists the commands. */
 #include <cJSON.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int print_overview(void)
 
 const char healcl_compiler[] = COMPILER;
 
-/* Versions of libraries are those of what is loaded now, not of the headers. */
+/* Library versions are those of the loaded libraries, not of the headers. */
 static int print_version(void)
 {
     const struct style output = style_of(stdout), *style = &output;
@@ -52,7 +52,8 @@ static int print_version(void)
     return finish_output(EXIT_VERIFIED);
 }
 
-/* Whether so many letters are added, left out, changed or swapped between two words, at most. */
+/* Whether two words differ by at most `most` letters that were added, left out, changed or
+ * swapped. */
 static bool is_near(const char *a, const char *b, int edits)
 {
     while (*a && *a == *b)
@@ -64,11 +65,12 @@ static bool is_near(const char *a, const char *b, int edits)
                               (a[0] == b[1] && a[1] == b[0] && is_near(a + 2, b + 2, edits - 1)))));
 }
 
-/* The command that is a letter or two from a misspelt one, or begins so; or NULL. */
+/* Finds the command for a word with one or two wrong letters, or for the beginning of a name; or
+ * NULL. */
 static const char *nearest_command(const char *misspelt)
 {
     const size_t length = strlen(misspelt);
-    for (int edits = 0; edits <= 2; edits++) /* 0: a beginning */
+    for (int edits = 0; edits <= 2; edits++) /* 0: a beginning of the name */
         for (size_t i = 0; i < this_program->command_count && length > 1; i++) {
             const char *name = this_program->commands[i]->name;
             if (edits == 0 ? strncmp(misspelt, name, length) == 0
@@ -78,7 +80,7 @@ static const char *nearest_command(const char *misspelt)
     return NULL;
 }
 
-/* NULL where there is none, which is reported. */
+/* Returns NULL, and reports it, if there is no such command. */
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < this_program->command_count; i++)
@@ -90,8 +92,8 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* Without this a file could become standard output, and what is printed would end up in it. What
- * stands in for a closed stream cannot be written to, so that it is noticed. */
+/* Opens closed standard streams. Otherwise a file could get the number of standard output, and
+ * printed text would go into it. The substitutes cannot be written, so that errors are noticed. */
 static void occupy_standard_streams(void)
 {
     for (int stream = 0; stream <= 2; stream++)
@@ -121,7 +123,8 @@ int program_run(const struct program *program, int argc, char **argv)
     occupy_standard_streams();
     signals_init();
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = xmalloc, .free_fn = free});
-    /* The parent wants to know the exit code: core/process.h. */
+    /* A parent that started this process under PROCESS_NAME reads the exit code from the pipe:
+     * core/process.h. */
     if (argc > 1 && strcmp(argv[1], PROCESS_CHILD) == 0 &&
         fcntl(PROCESS_VERDICT_FILE, F_SETFD, FD_CLOEXEC) == 0) {
         verdict_to(PROCESS_VERDICT_FILE);

@@ -14,7 +14,7 @@
 
 enum {
     PATIENCE = 300000000, /* nanoseconds before the line appears */
-    INTERVAL = 100000000, /* between two looks */
+    INTERVAL = 100000000, /* between two checks */
     SECOND = 1000000000,
     MINUTE = 60, /* seconds */
 };
@@ -28,7 +28,7 @@ static void draw(struct progress *progress, uint64_t elapsed)
     char line[LINE_SIZE];
     snprintf(line, sizeof line, "%.1f s  %s", (double)elapsed / SECOND, progress->text);
     text_clean(line, false);
-    /* A line that reached the last column would wrap and could not be taken back. */
+    /* A line that reached the last column would wrap, and could not be erased. */
     for (size_t kept = strlen(line); kept > 0 && text_columns(line) >= progress->width;)
         line[--kept] = 0;
     fprintf(stderr, "\r%s\x1b[K", line);
@@ -82,7 +82,7 @@ static void start(struct progress *progress)
 {
     pthread_mutex_init(&progress->lock, NULL);
     pthread_cond_init(&progress->wake, NULL);
-    /* Signals are for the main thread. */
+    /* The main thread handles signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -104,7 +104,7 @@ void progress_start_long(struct progress *progress)
     uint32_t interval = MINUTE;
     progress_start(progress, true);
     if (progress->running || (seconds && *seconds && !parse_count(seconds, UINT32_MAX, &interval)))
-        return; /* on a terminal; or 0, or nonsense */
+        return; /* on a terminal; or 0, or not a number */
     progress->interval = progress->next_line = (uint64_t)interval * SECOND;
     start(progress);
 }

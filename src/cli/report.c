@@ -241,7 +241,7 @@ static void put_seconds(FILE *stream, uint64_t nanoseconds)
             nanoseconds % 1000000000);
 }
 
-/* Cases that ended so, and their time. */
+/* Counts cases with an outcome, and adds their time. */
 struct totals {
     uint64_t of[JUNIT_OUTCOME_COUNT], nanoseconds;
 };
@@ -256,7 +256,7 @@ static void add_cases(struct totals *totals, const cJSON *suite)
     }
 }
 
-/* The attributes of one suite, or of all. */
+/* Prints the attributes of one suite, or of all. */
 static void put_totals(FILE *stream, const cJSON *object, const struct totals *totals)
 {
     const uint64_t *of = totals->of;

@@ -97,7 +97,7 @@ void report_file_error(struct report_file *output, const char *file,
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
                        const struct healcl_error *error, bool is_of_driver, bool verbose)
 {
-    /* Where a file cannot be read the message names it itself. */
+    /* The message about an unreadable file already names it. */
     int code = print_failure(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
     report_file_error(json, file, error, is_of_driver, verbose);
     report_file_error(junit, file, error, is_of_driver, verbose);

@@ -109,16 +109,16 @@ enum healcl_status request_inputs_read(struct request_inputs *live,
 
 /* ---------------------------------------------------------------- inputs of requests */
 
-/* A run of requests, which all have the same inputs. */
+/* A run of requests that all have the same inputs. */
 struct requests {
     const struct healcl_transcript *transcript;
     struct request_facts *facts;
     struct progress *progress;
     size_t input_count;
-    struct live_input { /* comes with requests */
+    struct live_input { /* each request brings it */
         size_t number;
         const void *data;
-        void *owned; /* the data where they have been read from the transcript; or NULL */
+        void *owned; /* the data, if they were read from the transcript; or NULL */
     } * inputs;
 };
 
@@ -150,14 +150,14 @@ static enum healcl_status check_segments(const struct request_inputs *live,
     return HEALCL_OK;
 }
 
-/* HEAL's compilers call so the segments that upload a request's ciphertexts. */
+/* HEAL's compilers give this name to segments that upload a request's ciphertexts. */
 static bool uploads_ciphertexts(const struct healcl_transcript *transcript, size_t input)
 {
     return strncmp(segment_of(transcript, input), "upload_ct", strlen("upload_ct")) == 0;
 }
 
-/* Where the options name neither inputs nor segments: the ciphertexts, or all of the last segment
- * that uploads. */
+/* The default inputs, if options name neither inputs nor segments: the ciphertexts, or the uploads
+ * of the last segment that uploads. */
 static bool is_guessed_live(const struct healcl_transcript *transcript, size_t input)
 {
     const size_t count = transcript->plan->uploads;
@@ -248,7 +248,7 @@ static enum healcl_status run_all(const struct requests *requests, struct healcl
     return HEALCL_OK;
 }
 
-/* A difference that an audit finds goes into the report. */
+/* The report shows a difference that an audit found. */
 static enum healcl_status run_session(struct requests *requests, struct healcl_device *device,
                                       struct healcl_error *error)
 {

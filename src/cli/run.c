@@ -13,37 +13,37 @@
 
 enum {
     REPEAT_MAX = 1000000,
-    DIFFERENCES_KEPT = 10000, /* lines for the JSON */
+    DIFFERENCES_KEPT = 10000, /* messages about differing results, for the JSON */
 };
 
-/* One `healcl run`. */
+/* The state of `healcl run`. */
 struct run_command {
-    struct command_job job; /* limits.memory_bytes 0: by the device */
+    struct command_job job; /* limits.memory_bytes 0: determined by the device */
     const char *trace_path, *dump_dir, *package;
     bool reference, no_fallback, no_warm_up, kernels;
     uint32_t repeat;
     struct request_inputs live;
-    struct request_facts served;  /* count 0: it is verified, once or repeat times */
-    struct request_facts steady;  /* count 0: none are timed behind it */
+    struct request_facts served;  /* count 0: the run is only verified, `repeat` times */
+    struct request_facts steady;  /* count 0: no timed requests after the run */
     uint64_t device_memory_bytes; /* 0: no limit */
     struct new_file trace_file;
-    struct trace *trace; /* NULL without trace_path and kernels */
-    uint64_t start;      /* of the command */
+    struct trace *trace; /* NULL unless trace_path or kernels is set */
+    uint64_t start;      /* start of the command */
 
-    int compiling;        /* the process of compile_ahead_start, or 0 */
-    char repetition[48];  /* what runs now, e.g. "run 2 of 5, " */
-    uint32_t repetitions; /* that have begun, those of all phases */
-    size_t segment;       /* that runs now */
+    int compiling;        /* process of compile_ahead_start, or 0 */
+    char repetition[48];  /* the current run, e.g. "run 2 of 5, " */
+    uint32_t repetitions; /* number of started runs, over all phases */
+    size_t segment;       /* the current segment */
     bool differs;         /* a difference was reported */
 
-    struct device_info info; /* of the device that was chosen */
-    bool has_devices;        /* OpenCL can be loaded, and has any */
+    struct device_info info; /* of the chosen device */
+    bool has_devices;        /* OpenCL can be loaded, and has a device */
     struct device_tuning tuning;
     struct healcl_transcript *transcript;
-    struct run_facts facts; /* what is known until now */
+    struct run_facts facts; /* the facts known so far */
 };
 
-/* Text for people; standard output, unless that is to be a report. */
+/* Standard output for text, unless a report uses it. */
 static FILE *text_stream(const struct run_command *self)
 {
     return self->job.json.on_stdout || self->job.junit.on_stdout ? stderr : stdout;
@@ -96,7 +96,8 @@ static void stop_compiling(struct run_command *self)
         self->job.device->programs->ahead.board = NULL;
 }
 
-/* Once a repetition has been verified: all is compiled, and what is timed runs alone. */
+/* Called when a repetition was verified: all is compiled. Timed runs must not have other processes
+ * beside them. */
 static void note_first_result(struct run_command *self)
 {
     stop_compiling(self);
@@ -160,8 +161,8 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     return status;
 }
 
-/* The limit is what the memory can hold that the tensors will lie in, where that is known well:
- * what a device says of its own is only a hint. */
+/* Sets the memory limit to the size of the memory that will hold the tensors, if that is known
+ * reliably. A device's own value is only a hint. */
 static enum healcl_status open_transcript(struct run_command *self, bool host_memory_only,
                                           struct healcl_error *error)
 {
@@ -212,7 +213,7 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     return status;
 }
 
-/* Why options do not go together, or NULL. */
+/* Returns why options cannot be combined, or NULL. */
 static const char *incompatible(const struct run_command *self)
 {
     const struct request_facts *served = &self->served;
@@ -242,7 +243,7 @@ static const char *incompatible(const struct run_command *self)
     return NULL;
 }
 
-/* Takes the reference where the machine has no device and nothing asks for one. */
+/* Uses the reference if the machine has no device and no option requires one. */
 static bool take_reference(struct run_command *self, const struct healcl_error *why)
 {
     if (self->has_devices || self->no_fallback || device_is_named(self->job.selector))
@@ -258,7 +259,7 @@ static bool take_reference(struct run_command *self, const struct healcl_error *
     return true;
 }
 
-/* A transcript that is refused is refused with or without a device: its error goes first. */
+/* An error of the transcript takes precedence, because it does not depend on the device. */
 static enum healcl_status open_all(struct run_command *self, struct healcl_error *error)
 {
     if (self->reference)
@@ -278,8 +279,8 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
     return status;
 }
 
-/* Finds what kernels took, by rates that are kept, or measured now. Without rates there are no
- * shares of them. */
+/* Adds the times of kernels, with rates that are cached or measured now. Without rates, their
+ * shares are unknown. */
 static void find_kernels(struct run_command *self)
 {
     struct roofline *rates = &self->facts.roofline;
@@ -296,13 +297,13 @@ static void find_kernels(struct run_command *self)
         report_launches(self->transcript->plan, self->trace, rates, self->job.device);
 }
 
-/* Requests behind the run. Those that cannot be made are no fault of the run's. */
+/* Runs requests after the run. If that is impossible, it is not an error of the run. */
 static void time_steady(struct run_command *self)
 {
     struct request_facts *steady = &self->steady;
     struct healcl_error error = {.status = HEALCL_OK};
     if (self->job.device)
-        device_pool_empty(self->job.device); /* the session has one of its own */
+        device_pool_empty(self->job.device); /* the session opens another handle */
     if (requests_run(self->transcript, self->job.device, &self->live, &self->job.progress, steady,
                      &error) == HEALCL_OK)
         self->facts.steady = steady;
@@ -399,7 +400,7 @@ static void print_junit(void *context, const cJSON *document, FILE *stream)
     report_run_junit(&self->facts, stream);
 }
 
-/* Also of a run that failed: what it did until then. */
+/* Also for a failed run, to show its work until then. */
 static int write_trace(struct run_command *self)
 {
     struct trace *trace = self->trace;
@@ -449,7 +450,7 @@ static int conclude(void *context, int code)
     return self->served.count > 0 ? conclude_served(self, code) : conclude_run(self, code);
 }
 
-/* With the device go what it built, and what its driver holds: that is part of a run's time. */
+/* Closing the device frees its programs and the driver's data. That is part of a run's time. */
 static void close_device(struct run_command *self)
 {
     if (!self->job.device)
@@ -569,7 +570,7 @@ static int prepare(const struct command *command, void *context)
     if (why)
         return usage_error(command, "%s", why);
     self->start = monotonic_nanoseconds();
-    self->facts.no_verify |= self->live.texts.count > 0; /* results are those of other inputs */
+    self->facts.no_verify |= self->live.texts.count > 0; /* the results belong to other inputs */
     self->served.no_verify = self->steady.no_verify = self->facts.no_verify;
     if (self->job.json.path || self->job.junit.path)
         self->facts.differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->facts.differences);

@@ -1,4 +1,4 @@
-/* A run: docs/JSON.md. */
+/* The report of a run: docs/JSON.md. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 /* ---------------------------------------------------------------- JSON */
 
-/* Profiles are those of the operations that are counted, in their order. */
+/* Profiles are listed for operations with a count, in the same order. */
 static void add_kinds(cJSON *object, const struct plan *plan, const struct segment *planned,
                       const struct healcl_operation_profile *profile)
 {
@@ -53,7 +53,7 @@ static void add_segment(cJSON *segments, const struct run_facts *facts, size_t i
     add_kinds(object, facts->plan, planned, segment->profiles);
 }
 
-/* Splits each run into decoding, transfers and compute. */
+/* Divides each run into decoding, transfers and compute. */
 static void add_split(cJSON *document, const struct healcl_report *report)
 {
     const size_t count = report->run_count;
@@ -75,7 +75,7 @@ static void add_split(cJSON *document, const struct healcl_report *report)
     free(decode);
 }
 
-/* Adds the time that the device's rates allow for the kernels. */
+/* Adds the least time that the device's rates allow for the kernels. */
 static void add_roofline(cJSON *document, const struct run_facts *facts)
 {
     uint64_t allowed = 0;
@@ -121,7 +121,7 @@ static void add_memory(cJSON *document, const struct run_facts *facts)
         json_add_number(member, "moving_ns", report->spill_nanoseconds);
 }
 
-/* Requests behind a run, from the first one on that counts, in their order. */
+/* Lists requests after the run in order, from the first one that counts. */
 static void add_steady(cJSON *document, const struct request_facts *facts)
 {
     cJSON *object = json_add_object(document, "steady");
@@ -157,7 +157,7 @@ static void add_times(cJSON *document, const struct run_facts *facts)
              NUMBER("total_ns", facts->total_nanoseconds));
 }
 
-/* Kernels of manifests that ran. */
+/* Lists manifests' kernels that ran. */
 static void add_manifest_kernels(cJSON *document, const struct healcl_report *report)
 {
     cJSON *list = json_add_array(document, "manifest_kernels");
@@ -197,7 +197,7 @@ cJSON *report_run(const struct run_facts *facts)
 
 enum { SEGMENTS_SHOWN = 20 };
 
-/* A row of a table whose time may still grow. */
+/* A row of a table, to which time may still be added. */
 static cJSON *add_time(cJSON *rows, const char *name, uint64_t nanoseconds)
 {
     cJSON *row = json_add_object(rows, NULL);
@@ -248,7 +248,7 @@ static void print_segments(const cJSON *document, const struct style *style, boo
             json_increase(total, keys[i], json_number_at(segment, keys[i]));
         free(name);
     }
-    /* Drivers compile kernels when they first run, too. */
+    /* Drivers may also compile kernels when they first run. */
     const uint64_t compiling =
         json_number_at(document, "compile_ns") + (warm_up > shortest ? warm_up - shortest : 0);
     if (compiling > 0)
@@ -257,8 +257,8 @@ static void print_segments(const cJSON *document, const struct style *style, boo
     cJSON_Delete(rows);
 }
 
-/* Operations by kind, and what lies between them. Each time is a median of its own: their sum may
- * be above that of the whole. */
+/* Prints operations by kind, and the time between them. Each time is a separate median, so their
+ * sum may exceed the total. */
 static void print_operations(const cJSON *document, const struct style *style)
 {
     static const struct view_column columns[] = {{"operation", "{name}", VIEW_SHRINKS},
@@ -287,7 +287,7 @@ static void print_operations(const cJSON *document, const struct style *style)
     cJSON_Delete(rows);
 }
 
-/* Prints steps that ran on the host, or with other kernels than those of manifests. */
+/* Prints steps that ran on the host, or with kernels that replaced those of manifests. */
 static void print_fallbacks(const cJSON *document, const struct style *style)
 {
     cJSON *kinds = report_sum_kinds(document), *kind;
@@ -443,7 +443,7 @@ void report_run_junit(const struct run_facts *facts, FILE *stream)
 /* ---------------------------------------------------------------- kernels of the last repetition
  */
 
-/* A step, and what all kernels took that were launched for it. */
+/* A step, and the time of all kernels launched for it. */
 struct timed_step {
     const struct origins *origins; /* the tag of its launches */
     const struct step *step;
@@ -479,14 +479,15 @@ static void find_steps(const struct plan *plan, struct timed_steps *steps)
     steps->count = kept;
 }
 
-/* NULL for a kernel that serves none, as those that make tables. */
+/* Returns NULL for a kernel that belongs to no step, such as one that computes tables. */
 static struct timed_step *step_of(const struct timed_steps *steps, const struct trace_span *span)
 {
     const struct timed_step key = {.origins = span->tag};
     return span->tag ? bsearch(&key, steps->of, steps->count, sizeof key, by_origins) : NULL;
 }
 
-/* Why the first variant of the style that the tuning asks for does not serve, but a general one. */
+/* Returns why a general variant runs the step instead of the first variant of the tuning's
+ * style. */
 static const char *why_general(const struct step *step, const struct variant *variant,
                                const struct healcl_device *device)
 {
@@ -498,7 +499,7 @@ static const char *why_general(const struct step *step, const struct variant *va
     return why;
 }
 
-/* The row for launches like this one. */
+/* Returns the row for launches like this one. */
 static cJSON *row_of(cJSON *rows, const struct trace_span *span, const struct step *step,
                      const struct healcl_device *device)
 {
@@ -529,7 +530,7 @@ static cJSON *row_of(cJSON *rows, const struct trace_span *span, const struct st
     return row;
 }
 
-/* Where the last repetition begins. */
+/* Finds the start of the last repetition. */
 static size_t last_repetition(const struct trace *trace)
 {
     size_t first = trace->count;
@@ -543,7 +544,8 @@ static bool is_kernel(const struct trace_span *span)
     return span->track == TRACE_COMPUTE && span->program && span->end > span->start;
 }
 
-/* A step's kernels share its bytes, and what rates allow for it, as they share its time. */
+/* A step's bytes, and the time that rates allow, are divided among its kernels in proportion to
+ * their times. */
 static void add_launch(cJSON *row, const struct trace_span *span, const struct timed_step *step,
                        const struct roofline *roofline)
 {

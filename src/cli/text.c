@@ -6,13 +6,14 @@
 
 #include "tools/xmalloc.h"
 
-/* For three digits. */
+/* Returns the number of decimals that gives three digits. */
 static int decimals_of(double value)
 {
     return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 }
 
-/* In the unit, each a thousand times the one before, that leaves three digits. */
+/* Prints a value in the largest unit that leaves up to three digits before the point; each unit is
+ * a thousand times the previous. */
 static const char *by_thousands(uint64_t value, const char *const *units, size_t count,
                                 char text[UNIT_TEXT_SIZE])
 {
@@ -57,7 +58,7 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE])
 
 /* ---------------------------------------------------------------- UTF-8 */
 
-/* Bytes of the character at text, 0 where there is none (RFC 3629). */
+/* Bytes of the character at text; 0 if it is not valid UTF-8 (RFC 3629). */
 static size_t character_length(const unsigned char *text)
 {
     if (text[0] < 0x80)
@@ -74,8 +75,8 @@ static size_t character_length(const unsigned char *text)
     return overlong || surrogate || too_high ? 0 : length;
 }
 
-/* Those that change the order in which text is shown: U+061C, U+200E and U+200F, U+202A to U+202E,
- * U+2066 to U+2069 (Unicode Standard Annex 9, 2). A name could pass for another with them. */
+/* Characters that change the display order of text: U+061C, U+200E and U+200F, U+202A to U+202E,
+ * U+2066 to U+2069 (Unicode Standard Annex 9, 2). They could make a name look like another one. */
 static bool is_bidirectional(const unsigned char *character)
 {
     if (character[0] == 0xd8)
@@ -88,7 +89,7 @@ static bool is_bidirectional(const unsigned char *character)
                                   : false;
 }
 
-/* The character is whole. */
+/* The character must be complete. */
 static bool is_control(const unsigned char *character)
 {
     return character[0] < ' ' || character[0] == 0x7f ||
@@ -108,7 +109,7 @@ void text_clean(char *text, bool keep_controls)
     }
 }
 
-/* U+FFFE and U+FFFF, which are valid in UTF-8. */
+/* U+FFFE and U+FFFF are valid in UTF-8. */
 static bool is_no_character(const char *character)
 {
     return strcmp(character, "\xef\xbf\xbe") == 0 || strcmp(character, "\xef\xbf\xbf") == 0;
@@ -123,7 +124,7 @@ void text_print_escaped(FILE *stream, const char *text, bool in_value)
                    {'"', "&quot;", "&quot;"}, {'\r', "&#13;", "&#13;"}, {'\n', "\n", "&#10;"},
                    {'\t', "\t", "&#9;"}};
     while (*text) {
-        char character[8] = ""; /* the first byte, and those behind it that continue one */
+        char character[8] = ""; /* the first byte and its continuation bytes */
         size_t length = 1, i = 0;
         while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
             length++;
@@ -176,7 +177,7 @@ void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, u
     putc('\n', stream);
 }
 
-/* In quotes where it needs them. */
+/* Uses quotes if the word needs them. */
 static void print_quoted(FILE *stream, const char *text, size_t length)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

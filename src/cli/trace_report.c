@@ -1,5 +1,5 @@
-/* A trace as a file: the Trace Event Format of Chrome, which Perfetto reads; see docs/TRACE.md.
- * Span by span: as a cJSON object the whole would take some kilobytes for each. */
+/* Writes a trace in Chrome's Trace Event Format, which Perfetto reads; see docs/TRACE.md. It writes
+ * one span at a time: a cJSON object of the whole trace would need kilobytes per span. */
 #include <inttypes.h>
 
 #include "cli/report.h"
@@ -8,7 +8,7 @@ enum { PROCESS = 1 };
 
 static const char *const track_names[TRACE_TRACKS] = {"host", "transfer queue", "compute queue"};
 
-/* Prints an object behind others, and frees it. */
+/* Prints an object after others, and frees it. */
 static void print_object(cJSON *object, const char *before, FILE *stream)
 {
     char *text = cJSON_PrintUnformatted(object);
@@ -17,7 +17,7 @@ static void print_object(cJSON *object, const char *before, FILE *stream)
     cJSON_Delete(object);
 }
 
-/* ph: the kind of event; a track of -1 is none. */
+/* ph: the kind of event; track -1: none. */
 static cJSON *event(const char *ph, int track, const char *name)
 {
     cJSON *object = cJSON_CreateObject();
@@ -68,7 +68,7 @@ static void add_arguments(cJSON *object, const struct trace_span *span)
 static void print_span(const struct trace *trace, const struct trace_span *span, FILE *stream)
 {
     cJSON *object = event("X", (int)span->track, span->name);
-    /* A command's times are those of the device's clock, and so may lie a little before. */
+    /* A command's times are from the device's clock, so they may be slightly too early. */
     uint64_t start = span->start > trace->start ? span->start - trace->start : 0;
     json_add_string(object, "cat", span->category);
     add_time(object, "ts", start);

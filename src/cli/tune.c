@@ -10,22 +10,22 @@
 #include "tools/tune.h"
 #include "tools/xmalloc.h"
 
-/* One `healcl tune`. */
+/* The state of `healcl tune`. */
 struct tune_command {
     struct command_job job;
-    const char *name; /* of the one operation or step, or NULL */
-    const char *path; /* of the file for tunings/, or NULL */
+    const char *name; /* name of the one operation or step, or NULL */
+    const char *path; /* the file for tunings/, or NULL */
     bool dry_run, force;
     struct device_info info;  /* of the device */
     struct examples examples; /* of manifests */
     struct tune_report report;
-    char *kept, *cached_kernels; /* paths of files that keep the choice, or NULL */
-    struct healcl_error problem; /* of keeping it: what was measured is printed all the same */
+    char *kept, *cached_kernels; /* paths of files that store the choice, or NULL */
+    struct healcl_error problem; /* of storing it; the measurements are printed anyway */
 };
 
 /* ---------------------------------------------------------------- a file for tunings/ */
 
-/* Characters that patterns give a meaning become wildcards. */
+/* Replaces characters that have a meaning in patterns by wildcards. */
 static void add_pattern(cJSON *device, const char *key, const char *text)
 {
     char *pattern = xstrdup(text);
@@ -35,7 +35,7 @@ static void add_pattern(cJSON *device, const char *key, const char *text)
     free(pattern);
 }
 
-/* Adds what differs from the default of the device's kind. */
+/* Adds the values that differ from the defaults of the device's kind. */
 static void add_values(cJSON *object, const struct device_tuning *tuning,
                        const struct device_tuning *usual)
 {
@@ -85,7 +85,7 @@ static void say(void *context, const struct tune_alternative *alternative)
     progress_say(&self->job.progress, "measuring %s", alternative->choice);
 }
 
-/* Whether any of the subjects is decided that are healcl's own, or of manifests. */
+/* Whether any subject is decided: of healcl's own, or of manifests. */
 static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
 {
     for (size_t i = 0; i < report->count; i++)
@@ -118,8 +118,8 @@ static enum healcl_status list(struct tune_command *self, struct healcl_error *e
          self->job.limits.operations ? " of manifests" : "", self->name);
 }
 
-/* Adds what was chosen to what is kept by now: other processes may have tuned other subjects since
- * this one began. */
+/* Adds the choices to those stored by now. Other processes may have tuned other subjects
+ * meanwhile. */
 static enum healcl_status add_to_kept(struct tune_command *self, struct healcl_error *error)
 {
     struct tune_report *report = &self->report;
@@ -134,7 +134,7 @@ static enum healcl_status add_to_kept(struct tune_command *self, struct healcl_e
     return HEALCL_OK;
 }
 
-/* Keeps what was chosen, and saves it. */
+/* Stores and saves the choices. */
 static enum healcl_status keep(struct tune_command *self, struct healcl_error *error)
 {
     struct tune_report *report = &self->report;
@@ -150,7 +150,7 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
-/* That the choice can be kept is found out before anything is measured. */
+/* Checks that the choice can be stored before anything is measured. */
 static enum healcl_status check_cache(struct healcl_error *error)
 {
     char *directory = cache_directory();
@@ -200,7 +200,7 @@ static void add_alternative(cJSON *object, const struct tune_alternative *altern
     JSON_ADD(object, FLAG("chosen", alternative->chosen));
 }
 
-/* Subjects that were not measured whole. */
+/* Subjects that were not measured completely. */
 static void add_unmeasured(cJSON *document, const struct tune_report *report)
 {
     cJSON *list = json_add_array(document, "unmeasured");

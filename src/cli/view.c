@@ -30,7 +30,7 @@ static void append_text(struct buffer *buffer, const char *text)
     append(buffer, text, strlen(text));
 }
 
-/* As JSON has it, but texts without quotes. */
+/* Writes a value as in JSON, but texts without quotes. */
 static void append_plain(struct buffer *buffer, const cJSON *item)
 {
     char number[32];
@@ -54,7 +54,7 @@ static void append_plain(struct buffer *buffer, const cJSON *item)
     }
 }
 
-/* A number in a form for people. Returns false where there is no such form. */
+/* Writes a number in a form for people. Returns false if there is no such form. */
 static bool append_number(struct buffer *buffer, double value, uint64_t whole, const char *form)
 {
     char text[UNIT_TEXT_SIZE] = "";
@@ -128,7 +128,7 @@ static bool append_form(struct buffer *buffer, const cJSON *object, const char *
     return item && !cJSON_IsNull(item);
 }
 
-/* Appends a member, given between braces. Returns whether it is there. */
+/* Appends a member whose path is in braces. Returns whether it exists. */
 static bool append_member(struct buffer *buffer, const cJSON *object, const char *member,
                           size_t length)
 {
@@ -149,7 +149,7 @@ static bool append_member(struct buffer *buffer, const cJSON *object, const char
 
 /* ---------------------------------------------------------------- templates */
 
-/* Fills a template up to a character, and returns whether that was whole. */
+/* Fills a template up to a character. Returns whether that part was whole. */
 static bool fill(struct buffer *buffer, const cJSON *object, const char **next, char end)
 {
     bool whole = true;
@@ -215,7 +215,7 @@ void view_text(const struct style *style, const cJSON *object, const char *templ
         next = strchr(line, '\n');
         if (next)
             *next++ = 0;
-        /* Indented lines are commands, to be copied whole. */
+        /* Indented lines are commands, which are copied without line breaks. */
         text_wrap(style->stream, line, 0, 0, *line == ' ' ? 0 : style->width);
     }
     free(text);
@@ -250,7 +250,7 @@ enum { GAP = 2, SHRUNK_MIN = 16 };
 struct table {
     const struct view_column *columns;
     size_t column_count;
-    char **cells; /* the headings are the first row */
+    char **cells; /* the first row has the headings */
     size_t cell_count;
 };
 
@@ -274,7 +274,8 @@ void table_cell(struct table *table, const char *text)
 
 /* ---------------------------------------------------------------- for a terminal */
 
-/* Widths of the columns, 0 of those without a value, and of the whole table with its gaps. */
+/* Computes the widths of columns, 0 for those without a value, and of the whole table with its
+ * gaps. */
 static size_t measure(const struct table *table, size_t *widths)
 {
     size_t whole = 0;
@@ -292,7 +293,8 @@ static size_t measure(const struct table *table, size_t *widths)
     return whole;
 }
 
-/* Takes from the widest columns that may shrink until the table fits, unless it never would. */
+/* Reduces the widest columns that may shrink, until the table fits. Does nothing if it can never
+ * fit. */
 static void shrink(const struct table *table, size_t *widths, size_t whole, size_t width)
 {
     size_t spare = 0;
@@ -310,7 +312,7 @@ static void shrink(const struct table *table, size_t *widths, size_t whole, size
     }
 }
 
-/* The byte behind the first characters of a text. */
+/* Returns the byte after the first `count` characters of a text. */
 static char *behind(char *text, size_t characters)
 {
     for (; characters > 0; characters--)
@@ -320,8 +322,8 @@ static char *behind(char *text, size_t characters)
     return text;
 }
 
-/* Cuts a text to a number of characters, at least 3, with three dots in its middle: names often
- * differ at their ends. */
+/* Shortens a text to a number of characters, at least 3, with three dots in the middle, because
+ * names often differ at their ends. */
 static void cut(char *text, size_t columns)
 {
     const size_t before = text_columns(text), head = (columns - 3) / 2;
@@ -332,11 +334,11 @@ static void cut(char *text, size_t columns)
     memmove(dots + 3, end, strlen(end) + 1);
 }
 
-/* Prints the columns from first up to end, behind those that name the row. */
+/* Prints the columns from `first` up to `end`, after those that name the row. */
 static void print_row(const struct table *table, size_t row, const size_t *widths, size_t names,
                       size_t first, size_t end, FILE *stream)
 {
-    size_t pending = 0; /* blanks that only matter if something follows */
+    size_t pending = 0; /* blanks matter only if text follows */
     for (size_t i = 0; i < end; i++) {
         if (widths[i] == 0 || (i >= names && i < first))
             continue;
@@ -355,7 +357,7 @@ static void print_row(const struct table *table, size_t row, const size_t *width
     putc('\n', stream);
 }
 
-/* Columns that do not fit beside the others follow below, behind the names of the rows again. */
+/* Columns that do not fit are printed below, after the row names again. */
 static void print_aligned(const struct table *table, const struct style *style)
 {
     size_t *widths = xcalloc(table->column_count, sizeof *widths);
