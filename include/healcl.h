@@ -29,7 +29,7 @@ extern "C" {
 #else
 #define HEALCL_MUST_CHECK
 #endif
-#if defined(__clang__) /* clang applies it to types, gcc only to functions */
+#if defined(__clang__) /* clang applies this to types, gcc only to functions */
 #define HEALCL_MUST_CHECK_TYPE HEALCL_MUST_CHECK
 #else
 #define HEALCL_MUST_CHECK_TYPE
@@ -41,7 +41,7 @@ enum HEALCL_MUST_CHECK_TYPE healcl_status {
     HEALCL_OK,
     HEALCL_DIFFERENT, /* a result differs from the one the transcript expects */
     HEALCL_USAGE,     /* a bad option, an unknown device, a file that cannot be read or written */
-    HEALCL_REFUSED,   /* the transcript is malformed, or its data break an operation's rules */
+    HEALCL_REFUSED,   /* the transcript is malformed, or its data break a rule of an operation */
     HEALCL_DEVICE,    /* the device or OpenCL failed */
     HEALCL_NO_MEMORY, /* the host ran out of memory */
     HEALCL_CANCELLED, /* the caller cancelled the run or call */
@@ -49,211 +49,213 @@ enum HEALCL_MUST_CHECK_TYPE healcl_status {
 
 /* The cause of an error, for programs; the message is for people. Several causes share a status. */
 enum healcl_cause {
-    HEALCL_CAUSE_NONE,     /* none of these, as for HEALCL_DIFFERENT and HEALCL_CANCELLED */
-    HEALCL_CAUSE_ARGUMENT, /* a value, an axis, a count or a kind of argument that is not allowed */
+    HEALCL_CAUSE_NONE,     /* no other cause, as for HEALCL_DIFFERENT and HEALCL_CANCELLED */
+    HEALCL_CAUSE_ARGUMENT, /* a value, axis, count or kind of argument that is not allowed */
     HEALCL_CAUSE_SHAPE,
     HEALCL_CAUSE_DTYPE,
-    HEALCL_CAUSE_DATA,      /* only the elements reveal it: an index out of range, a modulus of 0 */
-    HEALCL_CAUSE_OPERATION, /* there is no such operation */
-    HEALCL_CAUSE_LIMIT,     /* a limit of memory or work, or what a device can hold */
-    HEALCL_CAUSE_FORMAT,    /* a transcript, manifest or package that is not what it should be */
+    HEALCL_CAUSE_DATA,      /* a fault of the elements: an index out of range, a modulus of 0 */
+    HEALCL_CAUSE_OPERATION, /* no such operation */
+    HEALCL_CAUSE_LIMIT,     /* a limit on memory or work, or the capacity of a device */
+    HEALCL_CAUSE_FORMAT,    /* a transcript, manifest or package that is malformed */
     HEALCL_CAUSE_FILE,      /* a file that cannot be read or written */
-    HEALCL_CAUSE_STATE,     /* a function at the wrong time: nothing runs, no result is there */
+    HEALCL_CAUSE_STATE, /* a function called at the wrong time: nothing runs, or no result exists */
     HEALCL_CAUSE_DEVICE,
-    HEALCL_CAUSE_MEMORY, /* the host ran out of it */
+    HEALCL_CAUSE_MEMORY, /* the host ran out of memory */
 };
 
 struct healcl_error {
     enum healcl_status status;
     enum healcl_cause cause;
-    int64_t entry;     /* of the transcript, or the call of the queue, counted from 0; -1: none */
-    int64_t operation; /* its number, see healcl_operation_describe; -1: none */
-    int32_t argument;  /* its number in the form that was called, counted from 0; -1: none */
-    int opencl_code;   /* the cl_int behind HEALCL_DEVICE, else 0 */
-    const char *file;  /* the place in healcl's source that noticed */
+    int64_t entry;     /* entry of the transcript or number of the queue's call; -1: none */
+    int64_t operation; /* number for healcl_operation_describe; -1: none */
+    int32_t argument;  /* number of the argument in the called form, from 0; -1: none */
+    int opencl_code;   /* the cl_int that caused HEALCL_DEVICE, else 0 */
+    const char *file;  /* the place in healcl's source that detected the error */
     int line;
     char message[640]; /* one line, no full stop: "entry 17 (_modmul_ttt): argument 'b': ..." */
-    char *detail;      /* several lines, or NULL: the log of a failed kernel build; owned here */
+    /* The log of a failed kernel build, several lines, or NULL. The error owns it. */
+    char *detail;
 };
 
-/* Frees what the error owns and makes it empty. */
+/* Frees the memory that the error owns, and makes the error empty. */
 void healcl_error_clear(struct healcl_error *error);
 
-/* A word for a status, e.g. "refused". */
+/* Returns a word for a status, e.g. "refused". */
 const char *healcl_status_name(enum healcl_status status);
 
-/* A word for a cause, e.g. "shape". */
+/* Returns a word for a cause, e.g. "shape". */
 const char *healcl_cause_name(enum healcl_cause cause);
 
-/* "0.1.0" */
+/* Returns the version, e.g. "0.1.0". */
 const char *healcl_version(void);
 
 /* ---------------------------------------------------------------- vendors' operations */
 
-/* Operations and kernels of vendors' manifests: docs/VENDORS.md. */
+/* Operations and kernels from vendors' manifests: docs/VENDORS.md. */
 struct healcl_operations;
 
 /*
- * Reads all manifests, *.json, of a folder. A *handle of NULL becomes a new handle; another one
- * gets the manifests added. Shared libraries that manifests name are loaded: native code from
- * whoever wrote the folder. Threads may share a handle once nothing is added to it any more.
- * Transcripts and queues that were opened with it retain it. Close devices that ran its operations
- * before the last of these.
- * Errors: HEALCL_REFUSED for a wrong manifest, with file, line and field; HEALCL_USAGE for what
- * cannot be read; HEALCL_NO_MEMORY. After an error an existing handle may only be freed. A manifest
- * is code in any case: its kernels run on the device, and on a CPU in this process.
+ * Reads all manifests, *.json, of a folder. If *handle is NULL, it becomes a new handle; otherwise
+ * the manifests are added to the handle. Shared libraries that manifests name are loaded: native
+ * code from the author of the folder. Threads may share a handle if nothing is added to it any
+ * more. Transcripts and queues that were opened with it retain it. Close devices that ran its
+ * operations before the last of these. Errors: HEALCL_REFUSED for a wrong manifest, with file, line
+ * and field; HEALCL_USAGE for a file or folder that cannot be read; HEALCL_NO_MEMORY. After an
+ * error, an existing handle may only be freed.
+ *
+ * Treat every manifest as code: its kernels run on the device, and on a CPU in this process.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_operations_load(const char *folder,
                                                             struct healcl_operations **handle,
                                                             struct healcl_error *error);
 /* As healcl_operations_load, but manifests may name links out of the folder, and pass any options
- * to compilers. Such options can read, or write, any file. */
+ * to compilers. Such options can read or write any file. */
 HEALCL_MUST_CHECK enum healcl_status healcl_operations_load_trusted(
     const char *folder, struct healcl_operations **handle, struct healcl_error *error);
 void healcl_operations_free(struct healcl_operations *handle);
 
 /* ---------------------------------------------------------------- operations at run time */
 
-/* The kind of argument that a parameter takes; docs/OPS.md has the same words. */
+/* The kind of argument that a parameter takes. docs/OPS.md uses the same words. */
 enum healcl_parameter_kind {
-    HEALCL_PARAMETER_TENSOR,  /* a tensor that is read */
+    HEALCL_PARAMETER_TENSOR,  /* a tensor that the operation reads */
     HEALCL_PARAMETER_INDICES, /* a tensor of indices, int32 or int64 */
-    HEALCL_PARAMETER_OUT,     /* a tensor that is written */
-    HEALCL_PARAMETER_SCALAR,  /* an integer that is used as a value */
+    HEALCL_PARAMETER_OUT,     /* a tensor that the operation writes */
+    HEALCL_PARAMETER_SCALAR,  /* an integer used as a value */
     HEALCL_PARAMETER_MODULUS, /* an integer in [1, 2^63) */
-    HEALCL_PARAMETER_INT,     /* an integer: an axis, a count */
+    HEALCL_PARAMETER_INT,     /* an integer used as an axis or a count */
     HEALCL_PARAMETER_FLAG,    /* 0 or 1 */
-    HEALCL_PARAMETER_PERM,    /* a tensor of indices, or nothing where it is not used */
-    HEALCL_PARAMETER_HINT,    /* a tensor, an integer or nothing; it is not read */
+    HEALCL_PARAMETER_PERM, /* a tensor of indices; or nothing, if the operation does not use it */
+    HEALCL_PARAMETER_HINT, /* a tensor, an integer or nothing; it is not read */
     HEALCL_PARAMETER_SHAPE,
     HEALCL_PARAMETER_INDEX,
     HEALCL_PARAMETER_DTYPE,
-    HEALCL_PARAMETER_HOST, /* a tensor in a transcript's file: no call takes one */
+    HEALCL_PARAMETER_HOST, /* a tensor in a transcript's file: not available for calls */
     HEALCL_PARAMETER_NOTHING,
 };
 
 struct healcl_parameter_info {
     const char *name;
     enum healcl_parameter_kind kind;
-    bool optional; /* may be nothing, healcl_no_argument */
+    bool optional; /* the argument may be healcl_no_argument() */
 };
 
-/* A name of an operation and a list of arguments. A name may have several lists, which differ in
- * the number or the kinds of arguments. */
+/* A form of an operation: a name and a list of parameters. An operation may have several forms,
+ * which differ in the number or kinds of their parameters. */
 struct healcl_form_info {
-    const char *name; /* may be called with an underscore in front, too */
+    const char *name; /* the name; calls may also put an underscore before it */
     uint32_t parameter_count;
     const struct healcl_parameter_info *parameters;
 };
 
 struct healcl_operation_info {
-    const char *name, *family, *meaning; /* as in docs/OPS.md; no two share a form's name */
-    uint32_t dtypes;                     /* bit i: tensors of values may be of healcl_dtype i */
-    const char *other;                   /* the one parameter that need not be of their dtype: */
-    uint32_t other_dtypes;               /* bit i: it may also be of healcl_dtype i; or NULL */
+    const char *name, *family, *meaning; /* as in docs/OPS.md; form names are unique */
+    uint32_t dtypes;       /* bit i: healcl_dtype i is allowed for tensors of values */
+    const char *other;     /* the one parameter that may have another dtype, or NULL */
+    uint32_t other_dtypes; /* bit i: it may also be of healcl_dtype i */
     uint32_t form_count;
     const struct healcl_form_info *forms;
-    const char *manifest; /* its file, without the folder; NULL: built in */
+    const char *manifest; /* file name of the manifest, without its folder; NULL: built in */
 };
 
-/*
- * Describes an operation by its number: built-in ones first, then those of manifests. operations:
- * the latter, or NULL for the built-in ones alone, whose numbers are the same throughout a version.
- * Returns false beyond the last. Pointers in info live as long as operations. Only a call shows
- * which dtypes each parameter of a manifest's operation may have.
- */
+/* Describes an operation by its number. Built-in operations come first, then those of manifests.
+ * operations: the manifests' operations, or NULL for the built-in ones only. Numbers of built-in
+ * operations do not change within a version. Returns false after the last operation. Pointers in
+ * info are valid as long as operations. Only a call shows which dtypes each parameter of a
+ * manifest's operation may have. */
 bool healcl_operation_describe(const struct healcl_operations *operations, size_t number,
                                struct healcl_operation_info *info);
 
-/* The names of the built-in operations, by number; NULL beyond the last. */
+/* Returns the name of a built-in operation by its number; NULL after the last one. */
 const char *healcl_operation_name(size_t number);
 
 /* ---------------------------------------------------------------- transcripts */
 
 struct healcl_transcript;
 
-/* How the integers after the tensor of `expand` are read: docs/HEAL-SDK.md. */
+/* The order of the integers after the tensor of `expand`: docs/HEAL-SDK.md. */
 enum healcl_expand {
-    /* The valid one of the two; if both are, the specification's, and runs warn. */
+    /* The order that is valid. If both are, the specification's order is used, and runs warn. */
     HEALCL_EXPAND_VALID,
-    HEALCL_EXPAND_SPECIFICATION, /* axis, repeats */
-    HEALCL_EXPAND_SDK,           /* repeats, axis: by the runtime of HEAL's SDK */
+    HEALCL_EXPAND_SPECIFICATION, /* axis, repeats: the specification's order */
+    HEALCL_EXPAND_SDK,           /* repeats, axis: the order of the runtime in HEAL's SDK */
 };
 
 struct healcl_limits {
-    /* Most bytes of a tensor, and of all tensors at one time. It includes what an operation needs
-     * in proportion to views: the packed copy of a download that is not contiguous, the tables of a
-     * CRT. 0: 2^63-1 */
+    /* Most bytes of a tensor, and of all tensors at one time. It includes additional memory of an
+     * operation that grows with its views: the packed copy of a download that is not contiguous,
+     * the tables of a CRT. 0: 2^63-1. */
     uint64_t memory_bytes;
-    /* Most elements that an operation may visit: the terms of its sums, n (1 + log2 n) for a
-     * transform of length n, elements copied or compared; however few of them are stored. 0:
-     * 2^42 */
+    /* Most elements that an operation may visit, even if fewer are stored. These are the terms of
+     * its sums, n (1 + log2 n) for a transform of length n, and the elements it copies or compares.
+     * 0: 2^42. */
     uint64_t work;
-    /* Not a limit: operations that may be named beside the built-in ones, or NULL. */
+    /* An option, not a limit: operations from manifests that may be used besides the built-in ones.
+     * NULL: none. */
     const struct healcl_operations *operations;
-    enum healcl_expand expand; /* nor this one */
-    /* Passes of a transcript, which make its segments faster and change no result: names (`healcl
-     * inspect --help`) separated by commas, or "none". NULL: all of them */
+    enum healcl_expand expand; /* an option, not a limit: the order of expand's integers */
+    /* An option, not a limit: the passes of a transcript, which make its segments faster and
+     * change no result. Names (`healcl inspect --help`) separated by commas, or "none". NULL:
+     * all passes. */
     const char *passes;
 };
 
 /*
- * Maps a transcript, checks it whole and plans it. limits may be NULL.
- * Errors: HEALCL_USAGE if the file cannot be read or there is no such pass; HEALCL_REFUSED with
- * entry, operation and argument in the message; HEALCL_NO_MEMORY. A packed file is unpacked in the
- * folder TMPDIR. Any other stays open and mapped until the transcript is closed. If it is written
- * to, or truncated, before that, runs and comparisons are HEALCL_REFUSED with HEALCL_CAUSE_FILE,
- * unless all is as expected. Its size is looked at before each tensor is read. If it is truncated
- * while that is read, or its disk fails, the process gets SIGBUS. The library installs no handler
- * for it; the program healcl does.
+ * Maps a transcript, checks it completely and plans it. limits may be NULL. Errors: HEALCL_USAGE if
+ * the file cannot be read or a pass does not exist; HEALCL_REFUSED with entry, operation and
+ * argument in the message; HEALCL_NO_MEMORY.
+ *
+ * A packed file is unpacked in the folder TMPDIR. Any other file stays open and mapped until the
+ * transcript is closed. If it is written or truncated before that, runs and comparisons return
+ * HEALCL_REFUSED with HEALCL_CAUSE_FILE, unless all results are as expected. The file's size is
+ * checked before each tensor is read. If the file is truncated during a read, or its disk fails,
+ * the process gets SIGBUS. The library installs no handler for SIGBUS; the program healcl does.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,
                                                             struct healcl_transcript **transcript,
                                                             struct healcl_error *error);
 
-/* As healcl_transcript_open, for a transcript in memory, of length bytes, packed or not. data
+/* As healcl_transcript_open, for a transcript in memory. data: `length` bytes, packed or not. data
  * belongs to the caller, and must not change until the transcript is closed. */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open_memory(
     const void *data, size_t length, const struct healcl_limits *limits,
     struct healcl_transcript **transcript, struct healcl_error *error);
 void healcl_transcript_close(struct healcl_transcript *transcript);
 
-/* Element types of tensors: two's complement, in the host's byte order. */
+/* Element types of tensors: signed integers in two's complement and the host's byte order. */
 enum healcl_dtype {
     HEALCL_INT8,
     HEALCL_INT32,
     HEALCL_INT64,
 };
 
-/* A tensor that a transcript uploads or downloads. All of it belongs to the transcript. */
+/* A tensor that a transcript uploads or downloads. The transcript owns all pointers. */
 struct healcl_tensor_info {
-    const char *name; /* of the device's tensor: digits, or text in double quotes */
-    size_t entry;     /* its entry of the transcript, counted from 0 */
-    size_t segment;   /* counted from 0 */
+    const char *name; /* name of the device's tensor: digits, or text in double quotes */
+    size_t entry;     /* entry of the transcript, counted from 0 */
+    size_t segment;   /* number of the segment, counted from 0 */
     enum healcl_dtype dtype;
     uint32_t rank;
-    const int64_t *shape; /* rank sizes */
-    size_t bytes;         /* of its elements, packed */
-    bool has_data;        /* an input comes with data; a result, with the expected tensor */
+    const int64_t *shape; /* sizes of the axes, `rank` of them */
+    size_t bytes;         /* size of its elements, packed */
+    bool has_data;        /* an input has data in the file; a result has an expected tensor */
 };
 
-/* Inputs are the uploads of at least one element, results all downloads. Both are in the
- * transcript's order. Sessions refer to them by their numbers, from 0. *count is 0 for a NULL
- * transcript. */
+/* Return the inputs and results of a transcript, in its order. Inputs are uploads of at least one
+ * element. Results are all downloads. Sessions refer to both by number, from 0. *count is 0 for a
+ * NULL transcript. */
 const struct healcl_tensor_info *healcl_transcript_inputs(
     const struct healcl_transcript *transcript, size_t *count);
 const struct healcl_tensor_info *healcl_transcript_results(
     const struct healcl_transcript *transcript, size_t *count);
 
-/*
- * Copies the elements that the file has for an input, or that it expects of a result: packed and in
- * C order, of the shape and dtype in struct healcl_tensor_info. Each call decodes them. bytes:
- * exactly their size. Errors: HEALCL_USAGE for a number that does not exist, if has_data is false,
- * and for another number of bytes; HEALCL_REFUSED for an expected tensor of another shape than the
- * result, or with a value that the result's dtype does not hold, and for a file that has changed;
- * HEALCL_NO_MEMORY.
- */
+/* Copy the elements that the file contains for an input, or the expected elements of a result. They
+ * are packed, in C order, with shape and dtype of struct healcl_tensor_info. Each call decodes
+ * them. bytes: exactly their size. Errors: HEALCL_USAGE if the number does not exist, has_data is
+ * false, or bytes is another size; HEALCL_REFUSED if the expected tensor's shape differs from the
+ * result's, if the result's dtype cannot hold a value, or if the file has changed;
+ * HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_read_input(
     const struct healcl_transcript *transcript, size_t input, void *memory, size_t bytes,
     struct healcl_error *error);
@@ -283,81 +285,79 @@ HEALCL_MUST_CHECK enum healcl_status healcl_transcript_widen(
     const struct healcl_transcript *transcript, const size_t *inputs, size_t input_count,
     int64_t batch, struct healcl_transcript **wide, struct healcl_error *error);
 
-/* The number of segments, and the name of one: "" for operations outside any; NULL beyond the
- * last. */
+/* Return the number of segments, and the name of one. The name is "" for operations outside any
+ * segment, and NULL after the last segment. */
 size_t healcl_transcript_segment_count(const struct healcl_transcript *transcript);
 const char *healcl_transcript_segment_name(const struct healcl_transcript *transcript,
                                            size_t segment);
 
 /* ---------------------------------------------------------------- one request, many ranks */
 
-/*
- * A rank's part of a transcript: an input is split along an axis, and with it everything that the
- * axis runs through. The rest is whole on each rank. Where the axis is summed, each rank has a
- * summand. Ranks exchange summands while they run (struct healcl_session_options), so that each has
- * the whole sum.
- */
+/* Selects a rank's part of a transcript. An input is split along an axis, and so is everything that
+ * depends on this axis. All other tensors are whole on each rank. If the axis is summed, each rank
+ * has one summand. Ranks exchange summands during runs (struct healcl_session_options), so that
+ * each gets the whole sum. */
 struct healcl_split {
-    size_t input; /* its number */
+    size_t input; /* number of the input */
     uint32_t axis;
     uint32_t rank, ranks; /* rank is in [0, ranks) */
 };
 
-/*
- * Makes the part of a rank: a transcript of its own, of the same file. If the axis does not divide
- * evenly, the first ranks have one more index. A segment ends with each exchange, so several may
- * have the same name; numbers of inputs and results stay. transcript may be closed first. Errors:
- * HEALCL_USAGE for an input, axis or rank that does not exist, more ranks than indices, and a
- * transcript that is a part; HEALCL_REFUSED if an operation mixes the axis or takes a part of it,
- * with entry and operation; HEALCL_NO_MEMORY.
- */
+/* Makes the part of a rank: a separate transcript of the same file. If the axis cannot be divided
+ * evenly, the first ranks have one index more. A segment ends at each exchange, so several segments
+ * may have the same name. Numbers of inputs and results do not change. transcript may be closed
+ * first. Errors: HEALCL_USAGE for an input, axis or rank that does not exist, for more ranks than
+ * indices, and for a transcript that is a part; HEALCL_REFUSED if an operation mixes the axis or
+ * takes a part of it, with entry and operation; HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_split(
     const struct healcl_transcript *transcript, const struct healcl_split *split,
     struct healcl_transcript **part, struct healcl_error *error);
 
-/* Sets input and axis of split, for its ranks, to those that need the least memory, work and
- * exchange per rank. Errors: HEALCL_REFUSED if no input can be split; HEALCL_USAGE for 0 ranks;
- * HEALCL_NO_MEMORY. */
+/* Sets input and axis of split to those that need the least memory, work and exchange per rank.
+ * split->ranks must be set. Errors: HEALCL_REFUSED if no input can be split; HEALCL_USAGE for 0
+ * ranks; HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_choose_split(
     const struct healcl_transcript *transcript, struct healcl_split *split,
     struct healcl_error *error);
 
-/* The elements of a whole tensor that a rank has: in each `period` of an axis, `size` from `start`
- * on. A period is the whole axis, unless an operation has joined it with another. */
+/* The elements of a whole tensor that a rank has: the indices [start, start + size) in each period
+ * of an axis. A period is the whole axis, unless an operation has merged this axis with another
+ * one. */
 struct healcl_part {
     uint32_t axis;
-    int64_t start, size, period; /* period: 0 where it has the whole tensor */
+    int64_t start, size, period; /* period is 0 if the rank has the whole tensor */
 };
 
-/* The part of an input or result by its number; all are whole for a transcript that was not
- * split. */
+/* Return a rank's part of an input or result by its number. All parts are whole if the transcript
+ * was not split. */
 struct healcl_part healcl_transcript_input_part(const struct healcl_transcript *transcript,
                                                 size_t input);
 struct healcl_part healcl_transcript_result_part(const struct healcl_transcript *transcript,
                                                  size_t result);
 
-/* Costs of running a part. */
+/* The costs of running a part. */
 struct healcl_split_facts {
-    uint64_t tensor_bytes;   /* most that tensors take at one time */
-    size_t exchanges;        /* tensors that ranks add up */
-    uint64_t exchange_bytes; /* of these tensors */
+    uint64_t tensor_bytes;   /* peak memory of tensors */
+    size_t exchanges;        /* number of tensors that ranks sum up */
+    uint64_t exchange_bytes; /* total size of these tensors */
 };
 
 struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_transcript *transcript);
 
-/* A tensor of which each rank has a summand, and its moduli: element i of data is in [0, q) with q
- * = moduli[i / each % modulus_count]. */
+/* A tensor of which each rank has one summand. Element i of data is in [0, q), with q = moduli[i /
+ * each % modulus_count]. */
 struct healcl_exchange {
-    size_t segment; /* that has ended; counted from 0 */
-    size_t number;  /* among those of the segment */
+    size_t segment; /* number of the segment that has ended, from 0 */
+    size_t number;  /* number of the exchange within the segment */
     enum healcl_dtype dtype;
     size_t elements;
-    const int64_t *moduli; /* lives during the call */
+    const int64_t *moduli; /* valid only during the call */
     size_t modulus_count, each;
 };
 
-/* Adds the elements [first, first + count) of another summand, at the beginning of others, to those
- * of sum, which is the whole tensor. Both are in [0, q) before, and sum after. */
+/* Adds others to the elements [first, first + count) of sum, modulo q. sum: the whole tensor.
+ * others: only these elements, of another rank's summand. All must be in [0, q), and so are the
+ * results. */
 void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, size_t count,
                          void *sum, const void *others);
 
@@ -365,53 +365,53 @@ void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, s
 
 struct healcl_device;
 
-/*
- * Opens one OpenCL device. selector: "0:1" (platform and device index), part of a platform's name
- * or version ("pocl"), else part of a device's name, "cpu", "gpu" or "acc". NULL or "":
- * HEALCL_DEVICE of the environment, else the best device (GPU before accelerator before CPU). The
- * host reference, "reference" in programs, is not a device: pass NULL for it.
- * A device runs a self-test of its arithmetic when it is first opened with its driver. The first
- * device that a process opens or lists loads OpenCL: docs/EMBEDDING.md.
- * Errors: HEALCL_USAGE if nothing, or nothing usable, matches, and for "reference";
- * HEALCL_DEVICE, also if the self-test fails.
- */
+/* Opens one OpenCL device. selector: "0:1" (platform and device index), part of a platform's name
+ * or version ("pocl"), part of a device's name, or "cpu", "gpu" or "acc". NULL or "": HEALCL_DEVICE
+ * of the environment, else the best device (GPU before accelerator before CPU). The host reference,
+ * which programs call "reference", is not a device: pass NULL for it. When a device is first opened
+ * with its driver, it runs a self-test of its arithmetic. The first device that a process opens or
+ * lists loads OpenCL: docs/EMBEDDING.md. Errors: HEALCL_USAGE if no usable device matches, and for
+ * "reference"; HEALCL_DEVICE, also if the self-test fails. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open(const char *selector,
                                                         struct healcl_device **device,
                                                         struct healcl_error *error);
 void healcl_device_close(struct healcl_device *device);
 
-/* The caller's own context, queue, memory and log, any of them; the rest is NULL. */
+/* Options for opening a device: the caller's own context, queue, memory functions and log. Each may
+ * be NULL. */
 struct healcl_device_options {
-    const char *selector; /* as healcl_device_open; with a context, where device is NULL */
-    /* The caller's cl_context, a cl_device_id in it, and a command queue of both; they are
-     * retained. healcl_run, sessions and queues of this device then enqueue on that queue, in order
-     * with the caller's own commands. Commands of several threads in it take turns. Without
-     * CL_QUEUE_PROFILING_ENABLE the host's clock times operations. */
+    /* As for healcl_device_open. With a context, it is used if device is NULL. */
+    const char *selector;
+    /* The caller's cl_context, a cl_device_id in it, and a command queue of both; all are retained.
+     * healcl_run, sessions and queues of this device then use that queue, in order with the
+     * caller's own commands. Threads take turns in using it. Without CL_QUEUE_PROFILING_ENABLE,
+     * operations are timed with the host's clock. */
     void *context;
     void *device;
     void *queue; /* a cl_command_queue */
-    /* Called with one line about what the library does: programs built, or memory freed because
-     * there was too little. It is called from any thread that uses the device; line lives only
+    /* Called with one line about an action of the library, such as a built program, or memory freed
+     * because there was too little. Any thread that uses the device may call it. line is valid only
      * during the call. */
     void (*log)(void *context, const char *line);
     void *log_context;
-    /* Allocation of device memory: allocate returns a buffer of at least bytes (CL_MEM_READ_WRITE),
-     * or NULL if there is no room. release gets it back once no command uses it. They are called
-     * from any thread that uses the device. Both NULL: clCreateBuffer and clReleaseMemObject. */
+    /* Allocation of device memory. allocate returns a buffer of at least `bytes`
+     * (CL_MEM_READ_WRITE), or NULL if there is no room. release gets the buffer back when no
+     * command uses it. Any thread that uses the device may call them. Both NULL: clCreateBuffer and
+     * clReleaseMemObject. */
     void *(*allocate)(void *context, size_t bytes); /* a cl_mem */
     void (*release)(void *context, void *memory);
     void *memory_context;
-    /* A package that `healcl compile` made for the device, or NULL. All programs then come from it
-     * and none is built, so a device without a compiler can be opened too. */
+    /* A package that `healcl compile` made for the device, or NULL. All programs then come from the
+     * package and none is built, so even a device without a compiler can be opened. */
     const char *package;
-    /* Refuses steps that the device cannot run because its compiler builds no kernel for them.
-     * Otherwise the host runs them, slowly, with transfers before and after. Reports, struct
-     * healcl_session_facts, healcl_queue_fallbacks and log show that. */
+    /* Refuse steps for which the device's compiler builds no kernel. Otherwise the host runs such
+     * steps, slowly, with transfers before and after. Reports, struct healcl_session_facts,
+     * healcl_queue_fallbacks and log show that. */
     bool no_fallback;
 };
 
 /* As healcl_device_open. options may be NULL. Further errors: HEALCL_USAGE if a package cannot be
- * read; HEALCL_REFUSED if it is damaged, or for another device, driver or healcl. */
+ * read; HEALCL_REFUSED if it is damaged, or made for another device, driver or healcl. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open_with(
     const struct healcl_device_options *options, struct healcl_device **device,
     struct healcl_error *error);
@@ -423,72 +423,73 @@ enum healcl_device_type {
     HEALCL_DEVICE_ACCELERATOR,
 };
 
-/* A device of the machine. */
+/* A device of this machine. */
 struct healcl_device_info {
-    char selector[24]; /* "0:1", for healcl_device_open */
+    char selector[24]; /* selector for healcl_device_open: "0:1" */
     char name[256], vendor[128], platform[128], driver[128], version[128];
     enum healcl_device_type type;
     uint32_t compute_units;
-    uint64_t memory_bytes; /* a hint: drivers' values are unreliable */
-    bool shares_memory;    /* with the host */
-    char unusable[160];    /* why it cannot be used: "it has no compiler"; "" where it can */
+    uint64_t memory_bytes; /* only a hint: some drivers report wrong values */
+    bool shares_memory;    /* the device shares memory with the host */
+    /* Why the device cannot be used, such as "it has no compiler"; "" if it can. */
+    char unusable[160];
 };
 
 /* Lists all devices of all platforms, usable or not. Free *list with healcl_device_list_free. An
- * empty list is no error. Errors: HEALCL_DEVICE if OpenCL cannot be loaded, or no platform can list
- * its own devices; HEALCL_NO_MEMORY. */
+ * empty list is not an error. Errors: HEALCL_DEVICE if OpenCL cannot be loaded, or no platform can
+ * list its devices; HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_list(struct healcl_device_info **list,
                                                         size_t *count, struct healcl_error *error);
 void healcl_device_list_free(struct healcl_device_info *list);
 
-/* Describes an opened device. */
+/* Describes an open device. */
 struct healcl_device_info healcl_device_describe(const struct healcl_device *device);
 
 /* ---------------------------------------------------------------- runs */
 
-/* The purpose of a run's repetition. */
+/* The purpose of a repetition. */
 enum healcl_phase {
-    HEALCL_WARMING_UP, /* the device compiles kernels, and runs each for the first time */
-    HEALCL_MEASURING,  /* the times of segments */
-    HEALCL_PROFILING,  /* the times of operations */
+    HEALCL_WARMING_UP, /* warm-up: the device compiles kernels, and runs each for the first time */
+    HEALCL_MEASURING,  /* measures the times of segments */
+    HEALCL_PROFILING,  /* measures the times of operations */
 };
 
-/* Functions that a run calls while it works; all may be NULL. The strings live only during the
+/* Functions that a run calls during its work; each may be NULL. Strings are valid only during the
  * call. */
 struct healcl_observer {
     void *context;
-    /* Called before each repetition: the number-th, from 1, of count of this phase. */
+    /* Called before each repetition. number: from 1 to count, within this phase. */
     void (*repetition)(void *context, enum healcl_phase phase, uint32_t number, uint32_t count);
-    /* One line about a result that differs, or a warning. */
+    /* Called with one line about a result that differs, or a warning. */
     void (*difference)(void *context, const char *line);
     void (*warning)(void *context, const char *line);
-    /* Called before each segment, and within long ones. */
+    /* Called before each segment, and during long ones. */
     void (*progress)(void *context, size_t segment, size_t segment_count, const char *name,
                      size_t step, size_t step_count);
-    /* Called before each operation, and now and then within one that the host computes: true ends
-     * the run there, with HEALCL_CANCELLED. */
+    /* Called before each operation, and repeatedly during one that the host computes. Returning
+     * true ends the run with HEALCL_CANCELLED. */
     bool (*cancelled)(void *context);
 };
 
-/* The caller's elements instead of an input's of the file: see healcl_session_bind. */
+/* The caller's elements for an input, instead of the file's: see healcl_session_bind. */
 struct healcl_input {
-    size_t input; /* its number */
+    size_t input; /* number of the input */
     const void *data;
 };
 
 struct healcl_run_options {
-    bool no_verify; /* run, download, compare nothing */
-    bool profile;   /* take the times of operations, on a device in further repetitions */
-    /* Counts the first repetition, even if kernels ran in it for the first time. Otherwise such a
-     * repetition warms up the device, and the report has no times of it. */
+    bool no_verify; /* do not compare results */
+    bool profile;   /* time operations too; on a device this takes further repetitions */
+    /* Count the first repetition, even if kernels ran in it for the first time. Otherwise such a
+     * repetition is a warm-up, whose times are not reported. */
     bool no_warm_up;
-    uint32_t repeat;                   /* 0 and 1: once */
-    const char *dump_dir;              /* write results as .npy files there, or NULL */
-    const struct healcl_input *inputs; /* input_count of them, read in each repetition */
+    uint32_t repeat;                   /* number of repetitions that count; 0 is 1 */
+    const char *dump_dir;              /* folder in which to write results as .npy files, or NULL */
+    const struct healcl_input *inputs; /* `input_count` inputs, read in each repetition */
     size_t input_count;
     struct healcl_observer observer;
-    /* Most bytes to allocate on the device, 0 for no limit. Tensors that are not needed soon make
-     * room for others: docs/MEMORY.md. */
+    /* Most bytes to allocate on the device; 0: no limit. Tensors that are not needed soon are
+     * removed from the device to make room: docs/MEMORY.md. */
     uint64_t device_memory_bytes;
 };
 
@@ -499,12 +500,12 @@ enum healcl_verdict {
 };
 
 struct healcl_operation_profile {
-    const char *name;     /* of the operation, as in docs/OPS.md */
-    uint64_t count;       /* how often it ran in one repetition */
-    uint64_t nanoseconds; /* the median repetition's; 0 without profile */
-    /* Steps of it that the host ran in one repetition because the device could not; the time that
-     * they took with their transfers; and the reason of the first one, or NULL. A step of several
-     * operations counts for each, its time for the last. */
+    const char *name;     /* name of the operation, as in docs/OPS.md */
+    uint64_t count;       /* number of times it ran in one repetition */
+    uint64_t nanoseconds; /* time in the median repetition; 0 without profile */
+    /* The operation's steps that the host ran in one repetition because the device could not; their
+     * time, with transfers; and the reason of the first one, or NULL. A step of several operations
+     * counts for each of them, its time only for the last. */
     uint64_t fallbacks, fallback_nanoseconds;
     const char *fallback_reason;
 };
@@ -513,85 +514,81 @@ struct healcl_segment_profile {
     const char *name; /* "" for operations outside of any segment */
     uint64_t operations;
     uint64_t bytes_up, bytes_down;
-    uint64_t results, results_compared, results_different; /* of those of the whole */
-    uint64_t nanoseconds; /* host's clock, from first enqueue to last result, median */
-    /* With profile, medians of the repetitions that timed operations: the same time, and the parts
-     * of it in which the device did nothing between two kernels. It had no command, or the driver
-     * had not begun the one it had. Both parts are 0 with operations_by_host. */
+    uint64_t results, results_compared, results_different; /* of this segment */
+    uint64_t nanoseconds; /* median time by the host's clock, from first enqueue to last result */
+    /* With profile, medians over the repetitions that timed operations. First the same time, then
+     * the parts of it in which the device was idle between two kernels: because it had no command,
+     * or because the driver had not begun the command. Both parts are 0 with operations_by_host. */
     uint64_t profiled_nanoseconds;
     uint64_t without_command_nanoseconds, not_begun_nanoseconds;
     struct healcl_operation_profile *profiles;
     size_t profile_count;
 };
 
-/* A kernel of a manifest that ran, for the manifest's own operation or instead of a built-in
+/* A manifest's kernel that ran, for the manifest's own operation or in place of a built-in
  * kernel. */
 struct healcl_manifest_kernel {
-    const char *name;     /* of the alternative, "key_switch[STAGES=3]" */
-    const char *what;     /* its operation, or the built-in kind of step that it replaces: "ntt" */
-    const char *manifest; /* its file, without the folder */
+    const char *name;     /* name of the alternative: "key_switch[STAGES=3]" */
+    const char *what;     /* its operation, or the built-in kind of step it replaces: "ntt" */
+    const char *manifest; /* file name of the manifest, without its folder */
     bool replaces;
-    uint64_t steps; /* that it ran, in one repetition */
+    uint64_t steps; /* number of steps that it ran in one repetition */
     bool tuned;     /* healcl tune has chosen this alternative for the device */
 };
 
 struct healcl_report {
     enum healcl_verdict verdict;
     uint64_t results, results_compared, results_different;
-    uint64_t dropped_digits; /* values with gadget digits beyond g_exp, in one repetition */
-    uint64_t
-        fallbacks; /* steps that the device could not run, and the host did, in one repetition */
-    uint64_t device_bytes_peak; /* most bytes allocated on the device at one time */
-    /* Bytes of it that are allocated for tensors, without scratch memory and derived tables; and
-     * the most bytes that tensors have at one time. Both are 0 on the reference, and with limited
-     * device memory. */
+    uint64_t dropped_digits;    /* values with gadget digits beyond g_exp, in one repetition */
+    uint64_t fallbacks;         /* steps that the host ran for the device in one repetition */
+    uint64_t device_bytes_peak; /* peak of bytes allocated on the device */
+    /* The part of device_bytes_peak that is allocated for tensors, without scratch memory and
+     * derived tables; and the peak size of the tensors themselves. Both are 0 on the reference, and
+     * with limited device memory. */
     uint64_t tensor_bytes_allocated, tensor_bytes_live;
-    uint64_t
-        compile_nanoseconds;  /* building programs and making kernels, in no repetition's time */
-    uint64_t programs_built;  /* of kernels, from their source */
-    uint64_t programs_loaded; /* of kernels, from binaries that an earlier process cached */
-    uint64_t first_launches;  /* of kernels that had not run on the device's context before */
-    /* With profile, and after a warm-up: how long the driver took until it began these launches, as
-     * some compile a kernel only then; with operations_by_host until they had ended. */
+    uint64_t compile_nanoseconds; /* time to build programs, not counted in repetitions */
+    uint64_t programs_built;      /* programs of kernels built from source */
+    uint64_t programs_loaded; /* programs of kernels loaded from an earlier process's binaries */
+    uint64_t first_launches;  /* launches of kernels that had not run on this context before */
+    /* With profile, and after a warm-up: the time until the driver began these launches, because
+     * some drivers compile a kernel only then. With operations_by_host, the time until they had
+     * ended. */
     uint64_t first_launch_nanoseconds;
-    uint64_t
-        warm_up_nanoseconds; /* the repetition before those that count; 0 where there was none */
-    uint64_t verify_nanoseconds; /* comparing results and writing them, in all repetitions */
-    /* run_count times of a repetition with warm kernels, without verifying and building */
+    uint64_t warm_up_nanoseconds; /* time of the repetition before those that count, or 0 */
+    uint64_t verify_nanoseconds;  /* time to compare and write results, in all repetitions */
+    /* The times of `run_count` repetitions with warm kernels, without verifying and building. */
     uint64_t *run_nanoseconds;
     size_t run_count;
-    /* With profile, for each of these times: decoding uploads, and the device's kernels or the
-     * host's steps, all by the host's clock. The rest is transfers. The host waits for the device
-     * between transfers and kernels of a segment. NULL without profile. */
+    /* With profile, two parts of each of these times, by the host's clock: decoding uploads, and
+     * running the device's kernels or the host's steps. The rest is transfers. The host waits for
+     * the device between transfers and kernels of a segment. NULL without profile. */
     uint64_t *decode_nanoseconds, *compute_nanoseconds;
-    /* Times of the further repetitions, after those, in which a device timed operations: 5, or
-     * run_count if that is less. There are none on the reference. */
+    /* The times of the later repetitions in which a device timed operations: 5, or run_count if
+     * that is less. There are none on the reference. */
     uint64_t *profiled_nanoseconds;
     size_t profiled_count;
-    /* Whether the host's clock times operations: on the reference, and on a device whose driver
-     * takes no times. Each command was then waited for, and its time includes that. */
+    /* Whether operations are timed with the host's clock: on the reference, and on a device whose
+     * driver reports no times. Then each command was waited for, and its time includes the wait. */
     bool operations_by_host;
     struct healcl_segment_profile *segments;
     size_t segment_count;
     struct healcl_manifest_kernel *manifest_kernels;
     size_t manifest_kernel_count;
-    /* With limited device memory, for one repetition: the limit, the most bytes of tensors on the
-     * device at one time, the bytes moved to make room, and the time that took. */
+    /* With limited device memory, for one repetition: the limit, the peak of tensor bytes on the
+     * device, the bytes moved to make room, and the time to move them. */
     uint64_t device_memory_limit, tensor_bytes_peak;
-    uint64_t bytes_spilled, bytes_brought_back; /* to the host, from the host */
-    uint64_t bytes_streamed_again;              /* uploads after the first one of each */
+    uint64_t bytes_spilled, bytes_brought_back; /* bytes moved to the host, and from the host */
+    uint64_t bytes_streamed_again; /* repeated uploads, not counting the first one of each tensor */
     uint64_t spill_nanoseconds;
 };
 
-/*
- * Runs a transcript on a device, or with device NULL on the host reference. Compares every result
- * that has an expected tensor.
- * Returns HEALCL_OK with a report even if results differ (see verdict). options may be NULL.
- * Errors: HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a
- * tensor), for a file that has changed, and for tensors larger than the device can hold or steps
- * larger than device_memory_bytes; HEALCL_DEVICE; HEALCL_NO_MEMORY; HEALCL_CANCELLED; HEALCL_USAGE
- * if dump_dir cannot be written, or for a part with exchanges, which only sessions run.
- */
+/* Runs a transcript on a device, or on the host reference if device is NULL. Compares every result
+ * that has an expected tensor. Returns HEALCL_OK with a report even if results differ (see
+ * verdict). options may be NULL. Errors: HEALCL_REFUSED for faults of the data (an index out of
+ * range, a zero modulus in a tensor), for a file that has changed, for tensors larger than the
+ * device can hold, and for steps larger than device_memory_bytes; HEALCL_DEVICE; HEALCL_NO_MEMORY;
+ * HEALCL_CANCELLED; HEALCL_USAGE if dump_dir cannot be written, or for a part with exchanges, which
+ * only sessions run. */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
                                                 const struct healcl_run_options *options,
@@ -625,167 +622,168 @@ void healcl_report_free(struct healcl_report *report);
 struct healcl_session;
 
 struct healcl_session_options {
-    bool keep_nothing; /* upload every input in every run; healcl_session_keep changes it for one */
-    /* The share of the time, from 0, none, to 1, in which steps that the device has run are
-     * repeated on the host reference, and compared: see healcl_session_audit. */
+    /* Upload every input in every run. healcl_session_keep overrides this for one input. */
+    bool keep_nothing;
+    /* The share of time for audits, from 0 (none) to 1. An audit repeats on the host reference
+     * some steps that the device has run, and compares the results: see healcl_session_audit. */
     double audit_share;
-    uint64_t audit_seed; /* chooses the audited steps: the same for the same requests and times */
-    /* Turns data, this rank's summand of a tensor, packed, into the sum of all ranks'. All ranks
-     * call it for the same tensors, in one order, from the thread that runs the session. A status
-     * other than HEALCL_OK ends the run. NULL: a part with exchanges cannot be opened. */
+    /* The seed for choosing audited steps. The same seed, requests and times give the same
+     * choice. */
+    uint64_t audit_seed;
+    /* Replaces data, this rank's packed summand of a tensor, by the sum over all ranks. All ranks
+     * call it for the same tensors in the same order, from the thread that runs the session. A
+     * status other than HEALCL_OK ends the run. NULL: a part with exchanges cannot be opened. */
     enum healcl_status (*exchange)(void *context, const struct healcl_exchange *exchange,
                                    void *data, struct healcl_error *error);
     void *exchange_context;
 };
 
-/*
- * Opens a session; plans nothing anew, and runs nothing. device: NULL for the host reference.
- * transcript and, until this returns, device belong to the caller. Both may be closed before the
- * session, which retains what it needs of them. options may be NULL. Errors: HEALCL_USAGE for an
- * audit of the reference, a share outside [0, 1], or exchanges without a function for them;
- * HEALCL_REFUSED for tensors larger than the device can hold; HEALCL_DEVICE; HEALCL_NO_MEMORY.
- */
+/* Opens a session. It does not plan again, and runs nothing. device: NULL for the host reference.
+ * Both transcript and device belong to the caller, and may be closed before the session, which
+ * retains what it needs. device must not be closed before this returns. options may be NULL.
+ * Errors: HEALCL_USAGE for an audit of the reference, a share outside [0, 1], or exchanges without
+ * a function for them; HEALCL_REFUSED for tensors larger than the device can hold; HEALCL_DEVICE;
+ * HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
     const struct healcl_session_options *options, struct healcl_session **session,
     struct healcl_error *error);
-/* Waits for a run in the background. */
+/* Closes a session. Waits for a run in the background. */
 void healcl_session_close(struct healcl_session *session);
 
-/*
- * Takes an input's elements from data, as many bytes as healcl_transcript_inputs says, packed and
- * in C order, from the next run on; NULL: from the file again. Each run reads them; they belong to
- * the caller. Errors: HEALCL_USAGE if there is no such input.
- */
+/* Binds data to an input, from the next run on. NULL: the input is read from the file again. data:
+ * packed, in C order, as many bytes as healcl_transcript_inputs reports. The data belong to the
+ * caller, and each run reads them. Errors: HEALCL_USAGE if the input does not exist. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_bind(struct healcl_session *session,
                                                          size_t input, const void *data,
                                                          struct healcl_error *error);
 
-/* Sets whether an input that is not bound stays on the device from run to run. An input that an
- * operation writes to never does. */
+/* Sets whether an input that is not bound stays on the device between runs. An input that an
+ * operation writes never stays. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_keep(struct healcl_session *session,
                                                          size_t input, bool keep,
                                                          struct healcl_error *error);
 
 /* Runs all segments. Errors: as healcl_run; HEALCL_REFUSED for an input without data;
- * HEALCL_DIFFERENT if an audited step differs: no result of the run counts. After one of these
- * errors no segment has results, and the next run must begin with the first one. HEALCL_USAGE
- * changes nothing. */
+ * HEALCL_DIFFERENT if an audited step differs, which makes all results of the run invalid. After
+ * one of these errors no segment has results, and the next run must begin with the first segment.
+ * HEALCL_USAGE changes nothing. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run(struct healcl_session *session,
                                                         struct healcl_error *error);
 
-/*
- * Runs count segments from number first on, with the results of those before them. Segments that
- * ran already can run again, as long as what they read still exists. Errors: HEALCL_USAGE if a
- * later segment has written to a tensor of an earlier one, or freed it, or if those before first
- * have not run.
- */
+/* Runs `count` segments from number `first` on, with the results of earlier segments. Segments
+ * can run again as long as their inputs still exist. Errors: HEALCL_USAGE if a later segment has
+ * overwritten or freed a tensor of an earlier one, or if the segments before `first` have not
+ * run. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run_segments(struct healcl_session *session,
                                                                  size_t first, size_t count,
                                                                  struct healcl_error *error);
 
-/* As healcl_session_run_segments, in the background. done, which may be NULL, is called there once
- * the run has ended. It may read results, and must call no other function of the session. */
+/* As healcl_session_run_segments, in the background. done, which may be NULL, is called in the
+ * background thread once the run has ended. It may read results, but must not call other functions
+ * of the session. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_start(
     struct healcl_session *session, size_t first, size_t count,
     void (*done)(void *context, enum healcl_status status), void *context,
     struct healcl_error *error);
 
-/* Whether nothing runs in the background. What was started must still be waited for. */
+/* Whether no run is in progress in the background. A run that was started must still be waited
+ * for. */
 bool healcl_session_poll(const struct healcl_session *session);
 
-/* Waits for what was started, and returns its status. HEALCL_USAGE if nothing was started. */
+/* Waits for the run that was started, and returns its status. HEALCL_USAGE if none was started. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_wait(struct healcl_session *session,
                                                          struct healcl_error *error);
 
-/* Ends the current run, if any, before its next operation, or within one that the host computes,
- * with HEALCL_CANCELLED. */
+/* Ends the current run, if there is one, with HEALCL_CANCELLED: before its next operation, or
+ * during one that the host computes. */
 void healcl_session_cancel(struct healcl_session *session);
 
-/* Writes a result to the caller's memory, packed and in C order, as soon as it is there, in each
- * run from the next one on; NULL: to the session's own again. memory has room for as many bytes as
- * healcl_transcript_results says; after a failed run its contents are undefined. A result that is
- * in the session's own memory stays there until the next run. Memory that this call replaces
- * belongs to the caller alone, who may free it; the session no longer has that result. */
+/* Writes a result to the caller's memory when it is available, in each run from the next one on.
+ * The result is packed and in C order. NULL: use the session's own memory again. memory must have
+ * room for as many bytes as healcl_transcript_results reports. After a failed run its contents are
+ * undefined. A result in the session's own memory stays there until the next run. Memory that this
+ * call replaces may be freed by the caller; the session no longer has the result in it. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_receive(struct healcl_session *session,
                                                             size_t result, void *memory,
                                                             struct healcl_error *error);
 
-/* Returns the elements of a result, packed and in C order: where healcl_session_receive said before
- * the run, or in memory of the session's, until its next run. HEALCL_USAGE if there are none: its
- * segment has not run, the last run failed, or healcl_session_receive has released them. */
+/* Returns the elements of a result, packed and in C order. They are in the memory that
+ * healcl_session_receive set before the run, or in the session's memory, until its next run.
+ * HEALCL_USAGE if they do not exist: the segment has not run, the last run failed, or
+ * healcl_session_receive has released them. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_map(struct healcl_session *session,
                                                         size_t result, const void **data,
                                                         struct healcl_error *error);
 
-/* Copies the elements of a result. bytes: exactly their size. */
+/* Copies the elements of a result to memory. bytes: exactly their size. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_read(struct healcl_session *session,
                                                          size_t result, void *memory, size_t bytes,
                                                          struct healcl_error *error);
 
-/* Compares a result with the tensor that the transcript expects: *different elements differ, all if
- * the shape does. HEALCL_USAGE if it expects none; HEALCL_REFUSED if it differs from a file that
- * has changed. */
+/* Compares a result with the tensor that the transcript expects. *different: the number of elements
+ * that differ, or all if the shape differs. HEALCL_USAGE if no tensor is expected; HEALCL_REFUSED
+ * if the result differs and the file has changed. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_compare(struct healcl_session *session,
                                                             size_t result, uint64_t *different,
                                                             struct healcl_error *error);
 
-/* Facts about the last run, and the session. */
+/* Facts about a session and its last run. */
 struct healcl_session_facts {
-    uint64_t runs;                 /* that have ended well */
-    uint64_t nanoseconds;          /* of the last one, from its beginning to its last result */
-    uint64_t bytes_uploaded;       /* of inputs, in the last run */
-    uint64_t fallbacks;            /* steps that the device could not run, and the host did */
-    uint64_t dropped_digits;       /* values with gadget digits beyond g_exp */
-    uint64_t device_bytes;         /* allocated on the device now, by this session */
-    uint64_t device_bytes_peak;    /* most of them at one time, so far */
-    uint64_t exchange_nanoseconds; /* of nanoseconds, for exchanges */
+    uint64_t runs;                 /* number of runs without error */
+    uint64_t nanoseconds;          /* time of the last run, from its beginning to its last result */
+    uint64_t bytes_uploaded;       /* bytes of inputs uploaded in the last run */
+    uint64_t fallbacks;            /* steps that the host ran because the device could not */
+    uint64_t dropped_digits;       /* number of values with gadget digits beyond g_exp */
+    uint64_t device_bytes;         /* bytes that this session has allocated on the device now */
+    uint64_t device_bytes_peak;    /* peak of allocated_bytes so far */
+    uint64_t exchange_nanoseconds; /* part of nanoseconds spent in exchanges */
 };
 
-/* Returns the facts; all 0 if the session is NULL, or while it runs in the background. */
+/* Returns the facts. All are 0 if the session is NULL, or while it runs in the background. */
 struct healcl_session_facts healcl_session_facts(const struct healcl_session *session);
 
 /* ---- audits ---- */
 
-/* A kernel that runs steps of the transcript on the device. */
+/* The audits of a kernel that runs steps of the transcript on the device. */
 struct healcl_audit_kernel {
-    const char *name;     /* "modmul, vectors, int64"; or a manifest's */
-    size_t steps;         /* of the plan that it runs, as far as they can be audited */
-    size_t steps_audited; /* of those, once or more, whole or in part */
+    const char *name;     /* name: "modmul, vectors, int64"; or a manifest's */
+    size_t steps;         /* number of the plan's steps that it runs and that can be audited */
+    size_t steps_audited; /* number of these steps that were audited at least in part */
     uint64_t audits;
-    uint64_t elements; /* of outputs that were compared */
+    uint64_t elements; /* total bytes of the outputs compared */
 };
 
 /* A step whose output differs from the host reference's for the same inputs. */
 struct healcl_audit_difference {
-    size_t entry;          /* of the transcript */
-    const char *operation; /* as written there */
-    size_t step;           /* of the plan */
+    size_t entry;          /* entry of the transcript */
+    const char *operation; /* name of the operation as written there */
+    size_t step;           /* number of the step in the plan */
     const char *kernel;
-    uint64_t element;   /* of the output, as the kernel sees it, the first one found, in C order */
-    char index[160];    /* the same as "[1, 0]" */
-    int64_t actual;     /* there */
-    int64_t expected;   /* by the reference */
-    uint64_t different; /* elements of those that were compared */
+    uint64_t element; /* first differing element of the output, as the kernel sees it, in C order */
+    char index[160];  /* its index as text: "[1, 0]" */
+    int64_t actual;   /* value of the device at that place */
+    int64_t expected; /* value of the reference at that place */
+    uint64_t different; /* number of compared elements that differ */
     uint64_t compared;
 };
 
 struct healcl_audit_facts {
-    size_t steps;             /* of the plan that can be audited */
-    size_t steps_audited;     /* of those, once or more, whole or in part */
-    uint64_t steps_left_out;  /* that no audit can do again: those of vendors' kernels */
-    uint64_t audits;          /* of steps */
-    uint64_t elements;        /* compared */
-    uint64_t nanoseconds;     /* that audits took of the runs' time */
-    uint64_t run_nanoseconds; /* of all runs, audits included */
+    size_t steps;             /* number of the plan's steps that can be audited */
+    size_t steps_audited;     /* number of these steps that were audited at least in part */
+    uint64_t steps_left_out;  /* steps of vendors' kernels, which no audit can repeat */
+    uint64_t audits;          /* number of audited steps */
+    uint64_t elements;        /* number of bytes compared */
+    uint64_t nanoseconds;     /* part of the runs' time spent on audits */
+    uint64_t run_nanoseconds; /* time of all runs, audits included */
     size_t kernel_count;
-    const struct healcl_audit_kernel *kernels; /* the session's */
-    /* The difference that ended the last run, or NULL; until the next run. */
+    const struct healcl_audit_kernel *kernels; /* owned by the session */
+    /* The difference that ended the last run, or NULL. Valid until the next run. */
     const struct healcl_audit_difference *difference;
 };
 
-/* Returns the coverage of audits in all runs. All 0 if there are none, the session is NULL, or
- * while it runs in the background. */
+/* Returns the coverage of audits in all runs. All 0 if the session is NULL, has no audits, or runs
+ * in the background. */
 struct healcl_audit_facts healcl_session_audit(const struct healcl_session *session);
 
 /* ---------------------------------------------------------------- requests together */
@@ -804,21 +802,19 @@ struct healcl_audit_facts healcl_session_audit(const struct healcl_session *sess
 struct healcl_batcher;
 
 struct healcl_batcher_options {
-    size_t batch; /* requests together: at most, and at least 1 */
-    /* Numbers of the inputs that come with each request (healcl_transcript_inputs). */
+    size_t batch; /* most requests in a batch, at least 1 */
+    /* Numbers of the inputs that each request brings (healcl_transcript_inputs). */
     const size_t *inputs;
     size_t input_count;
-    /* Most bytes that a batch's tensors may take. 0: what the device reports. On the host, and on
+    /* Most bytes for a batch's tensors. 0: as much as the device reports. On the host, and on
      * devices that share its memory, 0 means the transcript's limits. */
     uint64_t memory_bytes;
 };
 
-/*
- * Opens a batcher. If `batch` requests do not fit in memory, it takes the largest number that does:
+/* Opens a batcher. If `batch` requests do not fit in memory, it uses the largest number that fits:
  * see healcl_batcher_facts. device: NULL for the host reference. transcript, device and options
- * belong to the caller, and may go before the batcher. Errors: as healcl_transcript_widen and
- * healcl_session_open; HEALCL_REFUSED if not even one request fits.
- */
+ * belong to the caller, and may be freed before the batcher. Errors: as healcl_transcript_widen and
+ * healcl_session_open; HEALCL_REFUSED if not even one request fits. */
 HEALCL_MUST_CHECK enum healcl_status healcl_batcher_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
     const struct healcl_batcher_options *options, struct healcl_batcher **batcher,
@@ -826,38 +822,38 @@ HEALCL_MUST_CHECK enum healcl_status healcl_batcher_open(
 void healcl_batcher_close(struct healcl_batcher *batcher);
 
 struct healcl_request {
-    /* The caller's elements of each input of the options, as healcl_session_bind takes them. */
+    /* The caller's elements for each input of the options, as for healcl_session_bind. */
     const void *const *inputs;
-    /* The destination of each result of the transcript, by number: room for as many bytes as
-     * healcl_transcript_results says; NULL: it is not wanted. All NULL: none is. */
+    /* Memory for each result of the transcript, by number, with room for as many bytes as
+     * healcl_transcript_results reports. NULL: the result is not needed. results NULL: no result is
+     * needed. */
     void *const *results;
-    /* The outcome: HEALCL_OK, or HEALCL_REFUSED if its own data make it refuse. The caller clears
-     * error. */
+    /* The outcome: HEALCL_OK, or HEALCL_REFUSED because of the request's own data. The caller
+     * clears error. */
     enum healcl_status status;
     struct healcl_error error;
-    uint64_t nanoseconds; /* that it took, with the others of its batch */
+    uint64_t nanoseconds; /* time it took, with the others of its batch */
 };
 
-/*
- * Runs requests in their order, batch after batch. A last batch that is less than half full runs
- * one by one. So do the requests of a batch that data make refuse: the one at fault fails alone.
- * Errors: as healcl_session_run, except for that; requests that have not run then have no status.
- */
+/* Runs requests in their order, one batch after the other. If the last batch is less than half
+ * full, its requests run one by one. If data make a batch refuse, its requests also run one by one,
+ * and only those at fault fail. Errors: as healcl_session_run, except for that; requests that have
+ * not run then have no status. */
 HEALCL_MUST_CHECK enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
                                                         struct healcl_request *requests,
                                                         size_t count, struct healcl_error *error);
 
 struct healcl_batcher_facts {
-    size_t batch;          /* requests together at most: what fits */
-    uint64_t memory_bytes; /* most that the tensors of a batch take at one time */
-    uint64_t runs;         /* of batches and of single requests, so far */
-    uint64_t requests_together, requests_alone; /* so far */
-    uint64_t bytes_uploaded,
-        fallbacks;         /* by the last run, as struct healcl_session_facts has them */
-    uint64_t device_bytes; /* allocated on the device now */
+    size_t batch;          /* most requests in a batch that fit */
+    uint64_t memory_bytes; /* peak memory of a batch's tensors */
+    uint64_t runs;         /* number of batches and of single requests so far */
+    uint64_t requests_together,
+        requests_alone; /* number of requests in batches and of single requests so far */
+    uint64_t bytes_uploaded, fallbacks; /* for the last run, as in struct healcl_session_facts */
+    uint64_t device_bytes;              /* bytes allocated on the device now */
 };
 
-/* Returns the facts; all 0 if the batcher is NULL. */
+/* Returns the facts. All are 0 if the batcher is NULL. */
 struct healcl_batcher_facts healcl_batcher_facts(const struct healcl_batcher *batcher);
 
 /* ---------------------------------------------------------------- operations by call */
@@ -883,19 +879,19 @@ struct healcl_batcher_facts healcl_batcher_facts(const struct healcl_batcher *ba
 struct healcl_queue;
 struct healcl_tensor;
 
-/* Opens a queue. device: NULL for the host reference; the caller's until this returns. limits may
- * be NULL. Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY. */
+/* Opens a queue. device: NULL for the host reference; it belongs to the caller, who may close it
+ * after this returns. limits may be NULL. Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_open(struct healcl_device *device,
                                                        const struct healcl_limits *limits,
                                                        struct healcl_queue **queue,
                                                        struct healcl_error *error);
 struct healcl_queue_options {
-    const struct healcl_limits *limits; /* or NULL */
-    /* Waits for each call: data errors are errors of the call itself, not of the next function that
-     * waits. */
+    const struct healcl_limits *limits; /* may be NULL */
+    /* Wait for each call. Then data errors are errors of the call itself, not of the next function
+     * that waits. */
     bool synchronous;
-    /* Called now and then, in the thread of a call or wait that goes on: true ends it, as
-     * healcl_queue_cancel does. NULL: nothing is asked. */
+    /* Called repeatedly in the thread of the current call or wait. Returning true ends it, as
+     * healcl_queue_cancel does. NULL: not called. */
     bool (*cancelled)(void *context);
     void *cancelled_context;
 };
@@ -905,47 +901,50 @@ HEALCL_MUST_CHECK enum healcl_status healcl_queue_open_with(
     struct healcl_device *device, const struct healcl_queue_options *options,
     struct healcl_queue **queue, struct healcl_error *error);
 
-/* Frees all that its tensors have on the device. Handles of remaining tensors must still be
- * released, at any time. Until then they hold only their own memory, and can be described. */
+/* Closes a queue and frees the device memory of its tensors. Remaining handles must still be
+ * released, at any time. Until then they only have their own memory, and can be described. */
 void healcl_queue_close(struct healcl_queue *queue);
 
-/* Waits for all calls. Errors: HEALCL_REFUSED for data errors; HEALCL_DEVICE; HEALCL_CANCELLED,
- * after which calls go on, and nothing is lost. After another error the contents of tensors that
- * the call and later ones write are undefined. */
+/* Waits for all calls. Errors: HEALCL_REFUSED for data errors; HEALCL_DEVICE; HEALCL_CANCELLED.
+ * After HEALCL_CANCELLED calls continue, and nothing is lost. After another error the tensors that
+ * the failed call and later calls write have undefined contents. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_wait(struct healcl_queue *queue,
                                                        struct healcl_error *error);
 
-/* Whether healcl_queue_wait would return at once: all calls have ended, or the queue is NULL. */
+/* Whether healcl_queue_wait would return at once, because all calls have ended or the queue is
+ * NULL. */
 bool healcl_queue_poll(struct healcl_queue *queue);
 
-/* Ends the function of the queue or of its tensors that goes on, if any, with HEALCL_CANCELLED;
- * from any thread. Enqueued calls go on, and can be waited for later. A call that had to wait for
- * others is not made. One that the host computes ends early, and leaves what it writes undefined.
- * The transfer of a read or write that has begun ends first. */
+/* Ends the current function of the queue or its tensors, if there is one, with HEALCL_CANCELLED.
+ * Any thread may call this. Enqueued calls continue, and can be waited for later. A call that
+ * waited for others is not made. A call that the host computes ends early, and leaves its output
+ * undefined. A transfer of a read or write that has begun is completed first. */
 void healcl_queue_cancel(struct healcl_queue *queue);
 
-/* The number of steps so far that the host ran because the device could not; 0 for a NULL queue. */
+/* Returns the number of steps so far that the host ran because the device could not; 0 for a NULL
+ * queue. */
 uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue);
 
 /* Creates a tensor in C order, with a copy of data, or with zeros if data is NULL. The caller
- * releases it. Errors: HEALCL_REFUSED for a bad shape or beyond the limits; HEALCL_NO_MEMORY;
- * HEALCL_DEVICE. */
+ * releases it. Errors: HEALCL_REFUSED for a bad shape or a size beyond the limits;
+ * HEALCL_NO_MEMORY; HEALCL_DEVICE. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_create(struct healcl_queue *queue,
                                                           enum healcl_dtype dtype, uint32_t rank,
                                                           const int64_t *shape, const void *data,
                                                           struct healcl_tensor **tensor,
                                                           struct healcl_error *error);
 
-/* Releases a handle, which may be NULL: from any thread, also during another thread's call of the
- * queue, and after the queue was closed. Memory that no handle views is reused from the queue's
- * next call on; enqueued calls still have it. */
+/* Releases a handle, which may be NULL. Any thread may do so, also during another thread's call of
+ * the queue, and after the queue was closed. Memory without handles is reused from the queue's next
+ * call on; enqueued calls can still use it. */
 void healcl_tensor_release(struct healcl_tensor *tensor);
 
-/* Describes a tensor: entry, segment and has_data are 0, name is ""; shape lives as long as the
- * handle. */
+/* Describes a tensor. entry, segment and has_data are 0, and name is "". shape is valid as long as
+ * the handle. */
 struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor);
 
-/* Waits, and copies the elements, packed and in C order; bytes: exactly their size. */
+/* Waits for all calls, and copies the elements, packed and in C order. bytes: exactly their
+ * size. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory,
                                                         size_t bytes, struct healcl_error *error);
 
@@ -953,37 +952,39 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *te
  * strides[0] + j * strides[1] + ... */
 struct healcl_tensor_layout {
     uint32_t rank;
-    const int64_t *shape, *strides; /* rank of each, in elements; they live as long as the handle */
-    int64_t offset;                 /* in elements */
+    const int64_t *shape,
+        *strides;   /* `rank` values each, in elements; valid as long as the handle */
+    int64_t offset; /* size of the storage, in elements */
     int64_t storage_elements;
-    bool contiguous; /* its elements lie one behind the other, in C order */
+    bool contiguous; /* the elements are adjacent in memory, in C order */
 };
 
-/* Returns the layout; all 0 for a NULL tensor. */
+/* Returns the layout. All is 0 for a NULL tensor. */
 struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor);
 
-/* Whether both view the same storage: a write to one may be read from the other. */
+/* Whether both tensors view the same storage, so that a write to one may change the other. */
 bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b);
 
-/* Copies data, packed and in C order, into the elements of a tensor, which may be any view, in the
- * order of the calls. bytes: exactly their size. data may go afterwards. Waits for the calls before
- * if a contiguous tensor has more than 64 KiB. Errors: HEALCL_USAGE for another number of bytes, or
- * while the tensor is mapped; HEALCL_REFUSED if elements of it share memory (expand). */
+/* Copies data, packed and in C order, into the elements of a tensor, in order with the calls.
+ * The tensor may be any view. bytes: exactly the size of data. data may be freed afterwards.
+ * Waits for earlier calls if a contiguous tensor has more than 64 KiB. Errors: HEALCL_USAGE for
+ * another number of bytes, or while the tensor is mapped; HEALCL_REFUSED if elements share
+ * memory (expand). */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor,
                                                          const void *data, size_t bytes,
                                                          struct healcl_error *error);
 
 /* Copies elements to a tensor of the same queue, shape and dtype, without waiting. Both may view
- * one storage, and overlap: the result is as if all were read first. It counts as a call, "copy".
- * Errors: as healcl_call. */
+ * one storage and overlap: the result is as if all elements were read first. It counts as a call,
+ * "copy". Errors: as healcl_call. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from,
                                                         struct healcl_tensor *to,
                                                         struct healcl_error *error);
 
-/* Waits for all calls, and gives the elements of a contiguous tensor for reading and writing. Until
- * healcl_tensor_unmap, or the release of the handle, no other function takes a tensor of the same
- * storage: HEALCL_USAGE. Errors: HEALCL_REFUSED if the tensor is not contiguous; as
- * healcl_queue_wait. */
+/* Waits for all calls, and returns a pointer for reading and writing the elements of a contiguous
+ * tensor. Until healcl_tensor_unmap, or the release of the handle, other functions return
+ * HEALCL_USAGE for tensors of the same storage. Errors: HEALCL_REFUSED if the tensor is not
+ * contiguous; as healcl_queue_wait. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
                                                        struct healcl_error *error);
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor,
@@ -991,18 +992,20 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_unmap(struct healcl_tensor *t
 
 /*
  * Returns the cl_mem of a tensor's storage, and the offset of the storage's element 0 in it. The
- * library owns it; it stays the tensor's as long as a handle views the storage, and may be a
- * sub-buffer. The caller's own commands are in order with calls if they use the queue in struct
- * healcl_device_options. On another queue they come after healcl_queue_wait, and must end before
+ * library owns the cl_mem, which may be a sub-buffer. It remains the storage's memory as long as a
+ * handle views the storage.
+ *
+ * The caller's own commands are in order with calls if they use the queue in struct
+ * healcl_device_options. On another queue they must begin after healcl_queue_wait, and end before
  * the next call. Errors: HEALCL_USAGE on the host reference.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor,
                                                           void **memory, size_t *offset_bytes,
                                                           struct healcl_error *error);
 
-/* Makes a contiguous tensor over the beginning of the caller's cl_mem, which is retained until
- * no handle views it. The caller's own commands follow the rules above. The memory of two
- * storages must not overlap. Errors: HEALCL_REFUSED for memory of another context, that is too
+/* Makes a contiguous tensor at the beginning of the caller's cl_mem, which is retained until no
+ * handle views it. The rules above apply to the caller's own commands. The memory of two storages
+ * must not overlap. Errors: HEALCL_REFUSED for memory of another context, for memory that is too
  * small, or that allows only reading or writing; HEALCL_USAGE on the host reference; as
  * healcl_tensor_create. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue,
@@ -1017,24 +1020,24 @@ enum healcl_index_kind {
     HEALCL_INDEX_ELLIPSIS,
 };
 
-/* An item of the index of get_slice, as Python's: an integer, a slice, or "...". */
+/* An item of the index of get_slice, as in Python: an integer, a slice, or "...". */
 struct healcl_index {
     enum healcl_index_kind kind;
-    int64_t value; /* of an integer */
+    int64_t value; /* value of an integer item */
     bool has_start, has_stop, has_step;
     int64_t start, stop, step;
 };
 
 enum healcl_argument_kind {
     HEALCL_ARGUMENT_TENSOR,
-    HEALCL_ARGUMENT_INT, /* integers, axes, moduli, flags */
+    HEALCL_ARGUMENT_INT, /* for integers, axes, moduli and flags */
     HEALCL_ARGUMENT_NONE,
     HEALCL_ARGUMENT_SHAPE,
     HEALCL_ARGUMENT_INDEX,
     HEALCL_ARGUMENT_DTYPE,
 };
 
-/* An argument of an operation: docs/OPS.md has the kinds. */
+/* An argument of an operation. docs/OPS.md lists the kinds. */
 struct healcl_argument {
     enum healcl_argument_kind kind;
     union {
@@ -1098,12 +1101,14 @@ static inline struct healcl_argument healcl_dtype_argument(enum healcl_dtype dty
 
 /*
  * Calls an operation by any of its names in docs/OPS.md. *result becomes a handle of the tensor
- * that it makes or views, which the caller releases, or NULL if there is none; for an operation
- * with an `out` it views that. healcl_no_argument() for the `out` of a built-in operation makes a
- * new tensor, of the shape and dtype that the others imply; modmul_axis_sum adds to zeros then.
- * result may be NULL. host_to_device, device_to_host and free_device_tensor are refused; they have
- * their own functions. Errors: HEALCL_REFUSED for arguments that break the operation's rules, with
- * nothing enqueued; HEALCL_USAGE for a tensor of another queue; HEALCL_DEVICE; HEALCL_NO_MEMORY.
+ * that the operation makes or views, or NULL if there is none. For an operation with an `out`, the
+ * handle views that. The caller releases it. result may be NULL.
+ *
+ * With healcl_no_argument() for the `out` of a built-in operation, a new tensor is made, with the
+ * shape and dtype that the other arguments imply. modmul_axis_sum then adds to zeros.
+ * host_to_device, device_to_host and free_device_tensor are refused, because they have their own
+ * functions. Errors: HEALCL_REFUSED for arguments that break the operation's rules, with nothing
+ * enqueued; HEALCL_USAGE for a tensor of another queue; HEALCL_DEVICE; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation,
                                                  size_t count,
@@ -1112,7 +1117,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, con
                                                  struct healcl_error *error);
 
 /* Calls an operation by its number in healcl_operation_describe, among the operations of the
- * queue's limits. HEALCL_USAGE if there is none. Otherwise as healcl_call. */
+ * queue's limits. Otherwise as healcl_call. Further error: HEALCL_USAGE if the number does not
+ * exist. */
 HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
                                                         size_t count,
                                                         const struct healcl_argument *arguments,
