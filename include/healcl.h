@@ -143,7 +143,7 @@ struct healcl_parameter_info {
 /* A form of an operation: a name and a list of parameters. An operation may have several forms,
  * which differ in the number or kinds of their parameters. */
 struct healcl_form_info {
-    const char *name; /* the name; calls may also put an underscore before it */
+    const char *name; /* calls may also put an underscore before it */
     uint32_t parameter_count;
     const struct healcl_parameter_info *parameters;
 };
@@ -264,22 +264,23 @@ HEALCL_MUST_CHECK enum healcl_status healcl_transcript_read_expected(
     struct healcl_error *error);
 
 /*
- * Makes a transcript that processes `batch` requests at once. The given inputs, by number, whose
- * data come with each request, have a new first axis of `batch` requests. So has each result that
- * depends on them: request i is slice [i]. All other inputs are unchanged, and read once for all:
- * keys, weights, tables. Numbers of inputs, results and segments are the same. Sessions open on it
- * as on any transcript, and these inputs must be bound:
+ * Makes a transcript that processes `batch` requests at once. inputs: the numbers of the
+ * inputs that each request brings. They get a new first axis of `batch` requests. So does each
+ * result that depends on them: request i is slice [i]. All other inputs, such as keys, weights and
+ * tables, are unchanged, and read once for all requests. Numbers of inputs, results and segments
+ * do not change. Sessions open the new transcript like any other, and the given inputs must be
+ * bound:
  *
  *     healcl_transcript_widen(transcript, (size_t[]){input}, 1, 8, &wide, &error);
  *     healcl_session_open(wide, device, NULL, &session, &error);
  *     healcl_session_bind(session, input, eight_images, &error);
  *
  * The caller closes *wide, which retains what it needs of transcript, and has its limits and
- * passes. Data that make one request refuse are an error of the whole run. A result with an
+ * passes. If the data of one request are refused, the whole run is. A result with an
  * expected tensor is compared slice by slice. Errors: HEALCL_USAGE for a batch below 1, or an input
- * that does not exist; HEALCL_REFUSED for more than 65,536 requests, beyond the limits, and for
- * what cannot be widened, with entry and operation: operations of manifests without a body, and
- * transfers of tensors of 16 axes; HEALCL_NO_MEMORY.
+ * that does not exist; HEALCL_REFUSED for more than 65,536 requests or a size beyond the limits,
+ * and with entry and operation for what cannot be widened: operations of manifests without a body,
+ * and transfers of tensors of 16 axes; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_widen(
     const struct healcl_transcript *transcript, const size_t *inputs, size_t input_count,
@@ -610,12 +611,12 @@ void healcl_report_free(struct healcl_report *report);
  *     }
  *     healcl_session_close(session);
  *
- * Uploads stay on the device from run to run: keys, tables and weights. Only bound inputs are
- * uploaded again, and those that an operation writes to.
+ * Uploads such as keys, tables and weights stay on the device between runs. Only bound inputs, and
+ * inputs that an operation writes, are uploaded again.
  *
  * Threads: one at a time for each session, but any thread may cancel. Several sessions may run at
- * the same time, on one device too; each has its own queues and kernels there. On devices whose
- * queues cannot work at the same time they take turns, a segment each. A run that was started in
+ * the same time, also on one device; each has its own queues and kernels. On devices whose queues
+ * cannot work at the same time, sessions take turns after each segment. A run that was started in
  * the background runs in a thread of the session. Until it is waited for, functions other than
  * ..._poll, ..._wait and ..._cancel return HEALCL_USAGE.
  */
@@ -736,7 +737,7 @@ struct healcl_session_facts {
     uint64_t fallbacks;            /* steps that the host ran because the device could not */
     uint64_t dropped_digits;       /* number of values with gadget digits beyond g_exp */
     uint64_t device_bytes;         /* bytes that this session has allocated on the device now */
-    uint64_t device_bytes_peak;    /* peak of allocated_bytes so far */
+    uint64_t device_bytes_peak;    /* peak of device_bytes so far */
     uint64_t exchange_nanoseconds; /* part of nanoseconds spent in exchanges */
 };
 
@@ -747,17 +748,17 @@ struct healcl_session_facts healcl_session_facts(const struct healcl_session *se
 
 /* The audits of a kernel that runs steps of the transcript on the device. */
 struct healcl_audit_kernel {
-    const char *name;     /* name: "modmul, vectors, int64"; or a manifest's */
+    const char *name;     /* such as "modmul, vectors, int64"; or a manifest's name */
     size_t steps;         /* number of the plan's steps that it runs and that can be audited */
     size_t steps_audited; /* number of these steps that were audited at least in part */
     uint64_t audits;
-    uint64_t elements; /* total bytes of the outputs compared */
+    uint64_t elements; /* number of output elements compared */
 };
 
 /* A step whose output differs from the host reference's for the same inputs. */
 struct healcl_audit_difference {
     size_t entry;          /* entry of the transcript */
-    const char *operation; /* name of the operation as written there */
+    const char *operation; /* the operation's name in that entry */
     size_t step;           /* number of the step in the plan */
     const char *kernel;
     uint64_t element; /* first differing element of the output, as the kernel sees it, in C order */
@@ -772,8 +773,8 @@ struct healcl_audit_facts {
     size_t steps;             /* number of the plan's steps that can be audited */
     size_t steps_audited;     /* number of these steps that were audited at least in part */
     uint64_t steps_left_out;  /* steps of vendors' kernels, which no audit can repeat */
-    uint64_t audits;          /* number of audited steps */
-    uint64_t elements;        /* number of bytes compared */
+    uint64_t audits;          /* number of repeated steps, each time counted */
+    uint64_t elements;        /* number of elements compared */
     uint64_t nanoseconds;     /* part of the runs' time spent on audits */
     uint64_t run_nanoseconds; /* time of all runs, audits included */
     size_t kernel_count;

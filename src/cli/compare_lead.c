@@ -110,8 +110,8 @@ char *compare_outcome_text(const struct comparison *comparison, const cJSON *run
 
 /* A device's results in this comparison, without transcripts that are at fault themselves. */
 struct tally {
-    size_t right, compared, failed,
-        runs; /* results of its runs; runs without a verdict, of all runs */
+    /* Results of its runs; runs without a verdict, and all runs. */
+    size_t right, compared, failed, runs;
 };
 
 static struct tally tally_of(const struct comparison *comparison, size_t device)

@@ -141,9 +141,9 @@ void compare_add_figures(cJSON *run);
 /*
  * Adds names, faults, speed-ups, means and times against baselines to a filled document.
  *
- * A transcript counts in means if it is large enough to distinguish devices, and if all devices of
- * this comparison that are not at fault ran it right. The first of these devices is the base. A
- * device that is at fault, or of a baseline, has a mean if it ran all of these transcripts right.
+ * A transcript counts in means if it is large enough to distinguish devices. All devices of this
+ * comparison that are not at fault must have run it right. The first of these devices is the base.
+ * A device that is at fault, or of a baseline, has a mean if it ran all of these transcripts right.
  */
 void compare_conclude(struct comparison *comparison);
 

@@ -18,7 +18,7 @@ enum { ALIGNMENT = 64 /* alignment of payloads in their file, as of NumPy's head
 struct pack_command {
     struct command_job job;
     const char *output;
-    char *path, *raw_path; /* lengths of the files below */
+    char *path, *raw_path; /* paths of the files below */
     struct source source;
     struct arena *arena; /* of payloads */
     struct new_file text, raw;
@@ -110,8 +110,7 @@ static enum healcl_status write_entry(struct pack_command *self, const struct en
 {
     const struct argument *out = &entry->out;
     for (const struct payload *payload = NULL;;) {
-        const struct payload *next =
-            NULL; /* by position in the text: out may come before arguments */
+        const struct payload *next = NULL; /* by position: out may precede arguments */
         for (uint32_t i = 0; i <= entry->argument_count && i <= ENTRY_ARGUMENTS_MAX; i++) {
             const bool is_out = i == entry->argument_count || i == ENTRY_ARGUMENTS_MAX;
             const struct argument *argument = is_out ? out : &entry->arguments[i];

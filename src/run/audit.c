@@ -17,8 +17,8 @@ enum {
     FIXED_NANOSECONDS = 30000,  /* overhead of an audit, besides its work */
     COMMAND_NANOSECONDS = 8000, /* time of a read in the device and its driver, with PoCL */
     VISIT_NANOSECONDS = 20,     /* initial estimate: reference time for each of step_visits */
-    SAVED_RUNS = 4,             /* largest balance that may be saved */
-    AUDITS_A_RUN = 2,           /* shortest run that audits assume */
+    SAVED_RUNS = 4,             /* runs for which a balance may be saved up */
+    AUDITS_A_RUN = 2,           /* fewest audits that a run should have */
     NO_KERNEL = UINT16_MAX,
 };
 
@@ -52,7 +52,7 @@ struct audit {
     double dearest;          /* nanoseconds: the highest of the steps' least costs */
     double last_run, target; /* nanoseconds; most an audit costs, unless its least cost is higher */
     uint64_t run, run_start; /* number of the run; nanoseconds */
-    size_t step;             /* steps of the plan for which audit_takes was called */
+    size_t step;             /* step of the plan that audit_takes was called for */
     struct pending pending[PENDING_MOST];
     size_t pending_count;
     bool has_before;

@@ -20,7 +20,7 @@ struct results {
     const struct segment *segment;
     cJSON *list; /* list of files; NULL without a directory, and after the first repetition */
     uint32_t repetition;        /* from 1 */
-    size_t next;                /* number of results in this repetition */
+    size_t next;                /* number of the next result in this repetition */
     struct comparison pieces;   /* so far, for a result that comes in pieces */
     bool *compared, *different; /* by result, over all repetitions */
 };

@@ -22,13 +22,13 @@ enum { RESULTS_MAX = 64 };
 struct results {
     size_t count;
     struct result {
-        const char *name; /* number of the tensor, as in the plan */
+        const char *name; /* name of the tensor, as in the plan */
         enum dtype dtype;
         size_t size;   /* bytes */
         char *bytes;   /* packed, in C order */
     } of[RESULTS_MAX]; /* in the order of the plan's downloads */
     uint64_t dropped_digits;
-    bool refuses_data; /* why it was refused, if not for a limit of the device */
+    bool refuses_data; /* it was refused because of its data, not a limit of the device */
 };
 
 /* The `take` function of a sink whose context is a struct results. */
