@@ -848,8 +848,8 @@ struct healcl_batcher_facts {
     size_t batch;          /* most requests in a batch that fit */
     uint64_t memory_bytes; /* peak memory of a batch's tensors */
     uint64_t runs;         /* number of batches and of single requests so far */
-    uint64_t requests_together,
-        requests_alone; /* number of requests in batches and of single requests so far */
+    /* Number of requests in batches and of single requests so far. */
+    uint64_t requests_together, requests_alone;
     uint64_t bytes_uploaded, fallbacks; /* for the last run, as in struct healcl_session_facts */
     uint64_t device_bytes;              /* bytes allocated on the device now */
 };
@@ -953,9 +953,9 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *te
  * strides[0] + j * strides[1] + ... */
 struct healcl_tensor_layout {
     uint32_t rank;
-    const int64_t *shape,
-        *strides;   /* `rank` values each, in elements; valid as long as the handle */
-    int64_t offset; /* size of the storage, in elements */
+    /* `rank` values each, in elements; valid as long as the handle. */
+    const int64_t *shape, *strides;
+    int64_t offset; /* offset in the storage, in elements */
     int64_t storage_elements;
     bool contiguous; /* the elements are adjacent in memory, in C order */
 };

@@ -11,8 +11,8 @@ enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 struct bench_command {
     struct command_job job;
     const char *name; /* for --op, or NULL */
-    const struct bench_operation
-        *operation;                  /* for --op; NULL: the suite, or a manifest's operation */
+    /* For --op; NULL: the suite, or a manifest's operation. */
+    const struct bench_operation *operation;
     const struct operation *vendors; /* for --op, if a manifest defines it; or NULL */
     struct bench_settings given;
     struct bench_options options;

@@ -167,8 +167,7 @@ static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
     char line[512], value[FACT_SIZE];
     *name = *model = 0;
     FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && fgets(line, sizeof line, file) &&
-           *line != '\n') { /* lines of the first processor */
+    while (file && fgets(line, sizeof line, file) && *line != '\n') { /* first processor */
         if (take_value(line, "model name", name))
             continue;
         for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {

@@ -106,8 +106,8 @@ cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run);
     cJSON_ArrayForEach((run), (comparison)->runs) if (json_number_at((run), "transcript_at") == \
                                                       (transcript))
 
-size_t compare_own_devices(
-    const struct comparison *comparison); /* they come first, before those of baselines */
+/* The devices of this comparison come before those of baselines. */
+size_t compare_own_devices(const struct comparison *comparison);
 bool compare_is_own(const struct comparison *comparison, const cJSON *run);
 
 /* Whether its results were verified, or it had no results to verify. */

@@ -19,7 +19,7 @@ struct compile_command {
     struct command_job job; /* its file: the current transcript, or NULL */
     const char *output, *emit, *target, *from;
     bool cache;
-    glob_t bundled;          /* cache: the folder of files, if no transcript is named */
+    glob_t bundled;          /* cache: the bundled files, if none is named */
     struct record record;    /* programs built for the device */
     struct package *package; /* the package being made */
 };
@@ -46,8 +46,9 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
 static enum healcl_status open_device(struct compile_command *self, struct healcl_error *error)
 {
     progress_say(&self->job.progress, "opening the device");
-    const struct healcl_device_options options = {
-        .selector = self->job.selector, .no_fallback = true}; /* the package must contain it */
+    /* The package must contain all kernels. */
+    const struct healcl_device_options options = {.selector = self->job.selector,
+                                                  .no_fallback = true};
     return healcl_device_open_with(&options, &self->job.device, error);
 }
 

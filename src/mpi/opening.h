@@ -11,7 +11,7 @@ extern const struct command command_run_ranks, command_serve;
 /* The state of each command begins with this structure. */
 struct opening {
     /* The command line sets these. */
-    struct command_job job; /* selectors separated by commas; NULL: none was named */
+    struct command_job job; /* its selector may be a list with commas; NULL: none */
     const char *package;    /* or NULL */
     bool reference;         /* use the host reference instead of a device */
     /* All ranks work on one request. Parts are made from the transcript's plan. */

@@ -222,8 +222,8 @@ static bool is_done(const struct serve_command *self, const char *name)
         input_path(self, name, i, path);
         if (stat(path, &about) != 0)
             return false;
-        if (is_before(&newest,
-                      &about.st_ctim)) /* time of the last change of the file or its name */
+        /* Time of the last change of the file or its name. */
+        if (is_before(&newest, &about.st_ctim))
             newest = about.st_ctim;
     }
     for (size_t i = 0; i < result_count(self); i++) {

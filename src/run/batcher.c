@@ -171,8 +171,8 @@ static enum healcl_status hand_out(struct healcl_batcher *batcher, struct healcl
         if (!request->results[i] || bytes == 0)
             continue;
         TRY(healcl_session_map(session, i, &data, error));
-        const bool is_wide =
-            of_session[i].rank > one->results[i].rank; /* the result depends on requests */
+        /* The result depends on requests. */
+        const bool is_wide = of_session[i].rank > one->results[i].rank;
         memcpy(request->results[i], (const char *)data + (is_wide ? slice * bytes : 0), bytes);
     }
     return HEALCL_OK;

@@ -279,8 +279,7 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
         memset(run->operation_nanoseconds, 0,
                run->operation_count * sizeof *run->operation_nanoseconds);
         struct fallback *of_operations = run->executor->fallbacks;
-        for (size_t j = 0; of_operations && j < run->operation_count;
-             j++) /* the reasons are kept */
+        for (size_t j = 0; of_operations && j < run->operation_count; j++) /* keeps reasons */
             of_operations[j].steps = of_operations[j].nanoseconds = 0;
         uint64_t compiled = compile_time(run);
         TRY(run_segment(run, segment, &result, error));

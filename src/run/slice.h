@@ -8,9 +8,9 @@ struct slice {
     struct step step; /* refers to the members below: a slice must not be moved */
     struct tensor tensors[STEP_OPERANDS];
     struct storage storages[STEP_OPERANDS];
-    int64_t
-        first[STEP_OPERANDS]; /* offset of the slice's storage in the whole storage, in elements */
-    int64_t start, size;      /* indices of the axes */
+    /* Offset of the slice's storage in the whole storage, in elements. */
+    int64_t first[STEP_OPERANDS];
+    int64_t start, size; /* indices of the axes */
 };
 
 /* Cuts a step. Storages get ids from first_id on, in the order of operands. Operands that are not

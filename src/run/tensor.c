@@ -190,15 +190,15 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
         FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
     NEED(memory || bytes == 0, error);
     TRY(queue_begin_entry(queue, "device_to_host", 1, error));
-    TRY(queue_await(queue,
-                    error)); /* a large read may wait in the driver, which nothing can cancel */
+    /* A large read may wait in the driver, which nothing can cancel. */
+    TRY(queue_await(queue, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     queue->read = memory;
     enum healcl_status status = queue_run_entry(queue, NULL, NULL, error);
     if (status == HEALCL_OK)
         status = queue_wait(queue, error);
-    queue->read =
-        NULL; /* the caller may free its memory; after an error a result may still arrive */
+    /* The caller may free its memory; after an error a result may still arrive. */
+    queue->read = NULL;
     return status;
 }
 

@@ -152,8 +152,8 @@ enum healcl_status bench_example(struct healcl_device *device, const struct benc
 struct bench_example {
     const struct example *example;
     const char *kernel; /* the one that ran it, as vendor_kernel_for names it; NULL: none */
-    struct bench_result
-        of[EXAMPLE_SIDES]; /* samples is 0 if the device has no kernel, or there is no body */
+    /* `samples` is 0 if the device has no kernel, or there is no body. */
+    struct bench_result of[EXAMPLE_SIDES];
 };
 
 #endif

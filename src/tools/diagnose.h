@@ -24,8 +24,8 @@ struct diagnosis {
     /* The first step at fault and its segment; NULL if there is none. */
     const struct step *step;
     const struct segment *segment;
-    struct manifest_kernel
-        kernel; /* the manifest's kernel that ran it; its name is NULL if none did */
+    /* The manifest's kernel that ran it; its name is NULL if none did. */
+    struct manifest_kernel kernel;
     uint64_t elements, different; /* elements of its output or result */
     uint64_t outside;             /* changed elements of the storage outside the output */
     int64_t position; /* index of the first differing element, in C order; 0 if none differs */
@@ -34,7 +34,7 @@ struct diagnosis {
      * fails. */
     struct healcl_error failure;
     struct failing_case smallest; /* for DIAGNOSIS_DIFFERS and DIAGNOSIS_FAILS */
-    enum healcl_verdict whole;    /* of the whole run; empty if no result is expected */
+    enum healcl_verdict whole;    /* of the whole run, if results are expected */
 };
 
 struct diagnose_observer {

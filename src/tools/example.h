@@ -56,8 +56,8 @@ const struct example *example_from(const struct example *first, const struct ope
 
 struct example_check {
     const struct operation *operation;
-    struct check_counts
-        of[EXAMPLE_SIDES]; /* results compared with the body on the host reference */
+    /* Results compared with the body on the host reference. */
+    struct check_counts of[EXAMPLE_SIDES];
     /* The first kernel that ran, or the kernel of the first wrong call; without a name if none
      * ran. */
     struct manifest_kernel kernel;

@@ -12,7 +12,7 @@ struct failing_step {
     const struct plan *plan;
     const struct step *step;
     const struct reference *reference; /* contains the storages of the inputs */
-    const void *out_before;            /* the storage of step->out after it */
+    const void *out_before;            /* contents of step->out's storage before it */
     int64_t first_wrong;               /* index in out, in C order; 0 if unknown */
 };
 

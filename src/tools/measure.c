@@ -76,8 +76,7 @@ static enum healcl_status measure_products(struct healcl_device *device, const c
         .tag = kernel};
     TRY(device_buffer_acquire(device, groups * local_size * sizeof(uint64_t), false, &out, error));
     uint64_t nanoseconds = 0;
-    enum healcl_status status =
-        time_launch(device, &launch, 1, &nanoseconds, error); /* builds the program */
+    enum healcl_status status = time_launch(device, &launch, 1, &nanoseconds, error); /* builds */
     for (; status == HEALCL_OK; rounds *= 2) {
         status = time_launch(device, &launch, 1, &nanoseconds, error);
         if (nanoseconds >= SAMPLE_NANOSECONDS || rounds > most / 2)

@@ -156,8 +156,8 @@ static void put_input(struct sequence *self, struct writer *writer, const char *
     for (; sizes[rank]; rank++)
         shape[rank] = number_of(self, sizes[rank] == 'u' ? '~' : sizes[rank]);
     const int layout = strchr("abx", name[0]) ? self->layout : PACKED;
-    const uint32_t from =
-        layout == SWAPPED ? rank - 2 : rank - 3; /* this axis comes one position later */
+    /* This axis comes one position later. */
+    const uint32_t from = layout == SWAPPED ? rank - 2 : rank - 3;
     const int64_t size = shape[layout < SWAPPED ? 0 : from];
     if (layout == STRIDED)
         shape[rank - 1] = 2 * shape[rank - 1] + 1;

@@ -30,9 +30,9 @@ struct tune_alternative {
     const char *subject;           /* "local_size", "transform" ... */
     char choice[TUNE_CHOICE_SIZE]; /* as in HEALCL_TUNING; for manifests a kernel's name */
     const char *kernel;            /* name of a manifest kernel's alternative; or NULL */
-    const struct operation
-        *operation; /* the kernel's operation; NULL: it replaces a step's kernels */
-    uint64_t of;    /* the subject and the choice, as in struct kernel_choices */
+    /* The kernel's operation; NULL: it replaces a step's kernels. */
+    const struct operation *operation;
+    uint64_t of; /* the subject and the choice, as in struct kernel_choices */
     uint32_t number;
     enum tune_outcome { TUNE_NOT_MEASURED, TUNE_RIGHT, TUNE_WRONG, TUNE_FAILED } outcome;
     /* Sums over its cases of the time of one operation: of the fastest samples, and of medians.

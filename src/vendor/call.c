@@ -280,8 +280,8 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
             continue;
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
-        if (tensors_overlap(tensor,
-                            step->out)) /* results must be as if all inputs had been read first */
+        /* Results must be as if all inputs had been read first. */
+        if (tensors_overlap(tensor, step->out))
             TRY(copy_tensor(call, tensor, true, parameter, copies, &tensor, error));
         else
             TRY(plan_view(call->planner->plan, tensor->storage, &tensor->layout, &tensor, error));

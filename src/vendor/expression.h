@@ -17,7 +17,7 @@ struct expression_names {
         bool is_tensor;   /* else an integer */
         bool is_known;    /* an argument that may already be used here */
     } of[EXPRESSION_NAMES_MAX];
-    bool strides; /* offset(t) and stride(t, i) are allowed too: views are final */
+    bool strides; /* offset(t) and stride(t, i) are allowed too, once views are final */
 };
 
 /* The values of the names, by number. */

@@ -125,9 +125,8 @@ struct vendor_operation {
     struct vendor_kernel *kernels[VENDOR_KERNELS_MAX];
     uint32_t kernel_count;
     bool has_alternatives; /* whether any kernel has several */
-    uint64_t
-        /* A hash of the kernels and their sources, by which choices are cached. */
-        identity;
+    /* A hash of the kernels and their sources, by which choices are cached. */
+    uint64_t identity;
     struct body_entry *body;
     uint32_t body_count; /* 0: it has no body */
 };
