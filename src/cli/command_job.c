@@ -42,7 +42,7 @@ int job_report(const struct command *command, void *self)
     return code;
 }
 
-/* Opens the reports before the work, so that errors are found early. */
+/* Checks that a file can be written, before the work that fills it. */
 static enum healcl_status check_new_file(const char *path, struct healcl_error *error)
 {
     struct new_file file;

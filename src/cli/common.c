@@ -619,7 +619,7 @@ static int take_all(struct taken *taken, int argc, char **argv)
 /* Loads the folders of --ops and --trust. Their native code runs in the child process. */
 static int load_operations(const struct taken *taken)
 {
-    static struct healcl_operations *loaded; /* never freed: signals use it */
+    static struct healcl_operations *loaded; /* lives as long as the process */
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = HEALCL_OK;
     for (size_t i = 0; i < taken->count && status == HEALCL_OK; i++) {

@@ -40,7 +40,7 @@ static enum healcl_status find_places(struct inspect_command *self, struct healc
     return HEALCL_OK;
 }
 
-/* Shows the first rank's part, which is the largest. */
+/* Makes the first rank's part, which is the largest. */
 static enum healcl_status open_part(struct inspect_command *self, struct healcl_error *error)
 {
     if (self->split.ranks == 0)
