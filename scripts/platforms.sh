@@ -32,7 +32,7 @@ else
         . scripts/common.sh
         build_preset release healcl
         . ~/.local/share/healcl/vendors/environment
-        python3 -B scripts/platforms.py --healcl build/release/healcl rusticl-13'
+        python3 -B scripts/platforms.py --healcl build/release/healcl rusticl-13 rusticl-13-fp64'
     cp build/roots/trixie-kept/root/healcl/build/platforms/*.json build/platforms/ || true
     [ "$(uname -m)" = aarch64 ] ||
         try "AArch64" 1200 scripts/aarch64.sh --root build/roots/arm64 --quick
