@@ -58,7 +58,8 @@ class Run:
     def __init__(self, healcl, name, folder):
         self.healcl, self.name, self.platform, self.folder = healcl, name, PLATFORMS[name], folder
         self.begin = time.monotonic()
-        self.environment = {**os.environ, **self.platform.environment}
+        # A cached self-test may be another commit's.
+        self.environment = {**os.environ, "HEALCL_CACHE_DIR": str(folder), **self.platform.environment}
 
     def run(self, *arguments):
         """-> what was wrong, or None, and what was printed"""
