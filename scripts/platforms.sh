@@ -24,9 +24,9 @@ if [ "${HEALCL_OFFLINE-}" = 1 ]; then
 else
     try "drivers of other platforms" 900 scripts/setup-vendors.sh
     # shellcheck disable=SC2016 # the inner shell expands it
-    try "platforms" 3600 bash -c '. "${HEALCL_VENDORS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/healcl/vendors}/environment"
+    try "platforms" 1800 bash -c '. "${HEALCL_VENDORS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/healcl/vendors}/environment"
         exec python3 -B scripts/platforms.py "$@"' bash pocl intel fpga rusticl oclgrind
-    try "rusticl of Debian 13" 1800 scripts/fresh_root.sh --keep --folder build/roots trixie bash -ec '
+    try "rusticl of Debian 13" 1200 scripts/fresh_root.sh --keep --folder build/roots trixie bash -ec '
         scripts/setup.sh --demo
         scripts/setup-vendors.sh rusticl
         . scripts/common.sh
