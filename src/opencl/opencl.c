@@ -40,7 +40,7 @@ void opening_end(void)
 struct opencl opencl_loader;
 
 /* Replacements for functions added after OpenCL 1.0, in case a library lacks them. Callers then do
- * without. */
+ * without. Parameters have OpenCL's types. */
 static cl_int CL_API_CALL lacks_enqueue(cl_command_queue queue, cl_uint count,
                                         const cl_event *events, cl_event *event)
 {
@@ -49,7 +49,7 @@ static cl_int CL_API_CALL lacks_enqueue(cl_command_queue queue, cl_uint count,
 }
 
 static cl_int CL_API_CALL lacks_arguments(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what,
-                                          size_t size, void *value, size_t *needed)
+                                          size_t size, void *value, size_t *needed) /* NOLINT */
 {
     (void)kernel, (void)index, (void)what, (void)size, (void)value, (void)needed;
     return CL_INVALID_OPERATION;
@@ -101,7 +101,7 @@ static struct opencl library;
     static type CL_API_CALL watched_##function parameters \
     {                                                     \
         waiting_begin(#function);                         \
-        const type result = library.function arguments;   \
+        type result = library.function arguments;         \
         waiting_end();                                    \
         return result;                                    \
     }

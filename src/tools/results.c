@@ -47,7 +47,7 @@ static enum healcl_status write_images(struct executor *executor, const struct p
     for (uint32_t i = 0; i < count; i++) {
         struct storage *storage = plan->storages[1 + i];
         const struct tensor whole = {storage, layout_of_shape(1, &storage->elements)};
-        if (storage->elements > 0)
+        if (images && storage->elements > 0)
             TRY(executor->class->write(executor, &whole, images[i], error));
     }
     return HEALCL_OK;

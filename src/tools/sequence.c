@@ -51,6 +51,8 @@ static const char *draw(struct sequence *self, char letter)
     int64_t count = 0;
     for (const char *line = healcl_tools_sequences_txt; (line = find_line(line, letter)); line++)
         found[count++] = line;
+    if (count == 0)
+        return "";
     const char *line = found[letter == 'Y'   ? self->number % count
                              : letter == 'Z' ? self->number / 4 % count
                                              : random_between(&self->random, 0, count - 1)];
@@ -148,8 +150,8 @@ static void put_data(struct sequence *self, struct writer *writer, const char *n
 /* Writes a line of inputs: "a0 rsnk v". Without data it uploads nothing. */
 static void put_input(struct sequence *self, struct writer *writer, const char *line, bool has_data)
 {
-    char name[8], sizes[8], base[16], contents, text[SHAPE_TEXT_SIZE];
-    int64_t shape[LAYOUT_RANK];
+    char name[8] = "", sizes[8] = "", base[16], contents = 'v', text[SHAPE_TEXT_SIZE];
+    int64_t shape[LAYOUT_RANK] = {1};
     uint32_t rank = 0;
     (void)!sscanf(line, "< %7s %7s %c", name, sizes, &contents);
     self->slice = name[1] - '0';
