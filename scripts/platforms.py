@@ -40,7 +40,8 @@ PLATFORMS = {
     "intel": Platform("Intel(R) OpenCL", 900),
     "fpga": Platform("FPGA Emulation", 900, "Intel's FPGA emulator"),
     "rusticl": Platform("rusticl", 900, "rusticl {driver} on llvmpipe"),
-    # In a root of Debian 13 (platforms.sh). Its compiler takes minutes for all operations.
+    # In a root of Debian 13 (platforms.sh). Its compiler takes minutes for all operations, and without
+    # fp64 it gets sums of int32 products through a permutation wrong (docs/DRIVERS.md).
     "rusticl-13": Platform("rusticl", 900, "rusticl {driver} on llvmpipe",
                            operations=["modmul", "modsum"]),
     "rusticl-13-fp64": Platform("rusticl", 900, "rusticl {driver} on llvmpipe, with fp64", FEW,
