@@ -122,6 +122,7 @@ struct program {
     const char *ended_by; /* what else may end its process: "a driver" */
     const char *summary;  /* complete lines, like the next */
     const char *exit_codes;
+    bool starts_once; /* a second child process cannot take the first one's place, as with MPI */
     const struct command *const *commands;
     size_t command_count;
 };

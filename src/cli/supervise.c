@@ -289,7 +289,8 @@ static bool ends_a_trial(const struct watch *watch)
 {
     const bool is_killed = WIFSIGNALED(watch->status) && WTERMSIG(watch->status) == SIGKILL;
     if (!trial_end(watch->has_ended && !watch->was_killed && !is_killed &&
-                   !watch->verdict.is_reported))
+                   !watch->verdict.is_reported) ||
+        this_program->starts_once)
         return false;
     temporary_remove_all();
     return true;
