@@ -2,6 +2,9 @@
 # shellcheck shell=bash
 # Functions that the scripts share: source it from the top of the clone.
 
+# On a busy machine a call of a driver may take long: tests that read messages get no notice of it.
+export HEALCL_PROGRESS_SECONDS=0
+
 step() { printf '\n== %s\n' "$*"; }
 
 die() {
