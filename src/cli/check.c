@@ -446,6 +446,7 @@ static void check_sequences(struct check_command *self)
 {
     const uint32_t most = self->quick ? SEQUENCES_FIRST + SEQUENCES_MORE : SEQUENCES_MOST;
     const uint32_t first = self->one_sequence ? self->sequence : 0;
+    uint64_t changes[PASS_COUNT] = {0};
     for (uint32_t i = first; i < (self->one_sequence ? first + 1 : most); i++) {
         struct healcl_error error = {.status = HEALCL_OK};
         char name[24];
@@ -454,9 +455,13 @@ static void check_sequences(struct check_command *self)
         progress_say(&self->job.progress, "sequence %" PRIu32 " of %" PRIu32, i + 1, most);
         (void)!sequence_check(&self->variants, i,
                               self->quick && i >= SEQUENCES_FIRST && !self->one_sequence, &skipped,
-                              &error);
+                              changes, &error);
         if (!skipped)
             count_plan(self, SEQUENCES, name, dtype_name(sequence_dtype(i)), &error);
+        if (i + 1 == SEQUENCES_FIRST + SEQUENCES_MORE && !self->one_sequence) {
+            (void)!sequence_check_changes(changes, &error);
+            count_plan(self, SEQUENCES, "passes", "", &error);
+        }
     }
 }
 

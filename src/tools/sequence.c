@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/passes.h"
 #include "tools/problem_check.h"
 #include "tools/results.h"
 #include "tools/xmalloc.h"
 
 enum { SEQUENCE_SEED = 0x5e9e4ce, DIGITS = 3, FIRST_SIZES = 3, ALL_SIZES = 12 };
 enum { LINES_MOST = 64 }; /* lines of one letter */
+
+/* Steps of sequences that each pass changes, in the order of passes.def. */
+static const uint64_t expected_changes[PASS_COUNT] = {1826, 686, 514, 2796, 1296, 726, 2187};
 
 extern const char healcl_tools_sequences_txt[]; /* embedded file; its comments explain the format */
 
@@ -274,11 +276,14 @@ static enum healcl_status check(struct healcl_device *device, const struct plan 
 }
 
 enum healcl_status sequence_check(struct variants *variants, uint32_t number, bool only_new,
-                                  bool *skipped, struct healcl_error *error)
+                                  bool *skipped, uint64_t *changes, struct healcl_error *error)
 {
     struct sequence self = make(number);
     struct planned fused, plain = {.plan = NULL};
     enum healcl_status status = plan_fused(&self, !only_new, &fused, error);
+    for (size_t i = 0; status == HEALCL_OK && i < fused.plan->segment_count; i++)
+        for (int pass = 0; pass < PASS_COUNT; pass++)
+            changes[pass] += fused.plan->segments[i].pass_changes[pass];
     *skipped = only_new && status == HEALCL_OK && !variants_are_new(variants, fused.plan);
     if (only_new && status == HEALCL_OK && !*skipped) {
         planned_release(&fused);
@@ -301,4 +306,13 @@ enum healcl_status sequence_check(struct variants *variants, uint32_t number, bo
     planned_release(&fused);
     free(self.calls.bytes);
     return status;
+}
+
+enum healcl_status sequence_check_changes(const uint64_t *changes, struct healcl_error *error)
+{
+    for (int i = 0; i < PASS_COUNT; i++)
+        if (changes[i] != expected_changes[i])
+            FAIL(error, HEALCL_DIFFERENT, "pass '%s' changes %" PRIu64 " steps, not %" PRIu64,
+                 passes[i].name, changes[i], expected_changes[i]);
+    return HEALCL_OK;
 }
