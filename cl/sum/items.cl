@@ -209,13 +209,11 @@ FEW_TOGETHER KERNEL NAME(SPACE(space), global ELEMENT *restrict out,
     global const ELEMENT *b_term = b += span.position[2] + index * rows.b_n;
     struct total totals[PLACES * ROWS];
     uint beyond = 0, first = 0;
-    EACH_SUM(s) totals[s] = (struct total){0, 0, 0};
-    if (flags & PRODUCTS_ADDED)
-        EACH_SUM(s)
-        {
-            uint2 x = note(load(out + SUM_OFFSET(s)), &beyond);
-            totals[s] = (struct total){x.x, x.y, 0};
-        }
+    EACH_SUM(s)
+    {
+        uint2 x = flags & PRODUCTS_ADDED ? note(load(out + SUM_OFFSET(s)), &beyond) : (uint2)(0);
+        totals[s] = (struct total){x.x, x.y, 0};
+    }
     do {
 #ifdef TURNED
         barrier(CLK_LOCAL_MEM_FENCE);
