@@ -181,28 +181,28 @@ enum healcl_expand {
     HEALCL_EXPAND_SDK,           /* repeats, axis: the order of the runtime in HEAL's SDK */
 };
 
-struct healcl_limits {
+/* How transcripts, and calls of queues, are checked and planned. Zeros are the defaults. */
+struct healcl_plan_options {
     /* Most bytes of a tensor, and of all tensors at one time. It includes additional memory of an
      * operation that grows with its views: the packed copy of a download that is not contiguous,
      * the tables of a CRT. 0: 2^63-1. */
-    uint64_t memory_bytes;
+    uint64_t memory_limit;
     /* Most elements that an operation may visit, even if fewer are stored. These are the terms of
      * its sums, n (1 + log2 n) for a transform of length n, and the elements it copies or compares.
      * 0: 2^42. */
-    uint64_t work;
-    /* An option, not a limit: operations from manifests that may be used besides the built-in ones.
-     * NULL: none. */
+    uint64_t work_limit;
+    /* Operations of manifests, which may be used besides the built-in ones. NULL: none. */
     const struct healcl_operations *operations;
-    enum healcl_expand expand; /* an option, not a limit: the order of expand's integers */
-    /* An option, not a limit: the passes of a transcript, which make its segments faster and
-     * change no result. Names (`healcl inspect --help`) separated by commas, or "none". NULL:
-     * all passes. */
+    enum healcl_expand expand; /* the order of expand's integers */
+    /* Passes make the segments of a transcript faster and change no result. Their names (`healcl
+     * inspect --help`) are separated by commas, or the text is "none". NULL: all passes. Queues
+     * have no passes. */
     const char *passes;
 };
 
 /*
- * Maps a transcript, checks it completely and plans it. limits may be NULL. Errors: HEALCL_USAGE if
- * the file cannot be read or a pass does not exist; HEALCL_REFUSED with entry, operation and
+ * Maps a transcript, checks it completely and plans it. options may be NULL. Errors: HEALCL_USAGE
+ * if the file cannot be read or a pass does not exist; HEALCL_REFUSED with entry, operation and
  * argument in the message; HEALCL_NO_MEMORY.
  *
  * A packed file is unpacked in the folder TMPDIR. Any other file stays open and mapped until the
@@ -211,15 +211,14 @@ struct healcl_limits {
  * checked before each tensor is read. If the file is truncated during a read, or its disk fails,
  * the process gets SIGBUS. The library installs no handler for SIGBUS; the program healcl does.
  */
-HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
-                                                            const struct healcl_limits *limits,
-                                                            struct healcl_transcript **transcript,
-                                                            struct healcl_error *error);
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(
+    const char *path, const struct healcl_plan_options *options,
+    struct healcl_transcript **transcript, struct healcl_error *error);
 
 /* As healcl_transcript_open, for a transcript in memory. data: `length` bytes, packed or not. data
  * belongs to the caller, and must not change until the transcript is closed. */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open_memory(
-    const void *data, size_t length, const struct healcl_limits *limits,
+    const void *data, size_t length, const struct healcl_plan_options *options,
     struct healcl_transcript **transcript, struct healcl_error *error);
 void healcl_transcript_close(struct healcl_transcript *transcript);
 
@@ -275,8 +274,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_transcript_read_expected(
  *     healcl_session_open(wide, device, NULL, &session, &error);
  *     healcl_session_bind(session, input, eight_images, &error);
  *
- * The caller closes *wide, which retains what it needs of transcript, and has its limits and
- * passes. If the data of one request are refused, the whole run is. A result with an
+ * The caller closes *wide, which retains what it needs of transcript, and has its plan
+ * options. If the data of one request are refused, the whole run is. A result with an
  * expected tensor is compared slice by slice. Errors: HEALCL_USAGE for a batch below 1, or an input
  * that does not exist; HEALCL_REFUSED for more than 65,536 requests or a size beyond the limits,
  * and with entry and operation for what cannot be widened: operations of manifests without a body,
@@ -881,13 +880,13 @@ struct healcl_queue;
 struct healcl_tensor;
 
 /* Opens a queue. device: NULL for the host reference; it belongs to the caller, who may close it
- * after this returns. limits may be NULL. Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY. */
+ * after this returns. options may be NULL. Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_open(struct healcl_device *device,
-                                                       const struct healcl_limits *limits,
+                                                       const struct healcl_plan_options *options,
                                                        struct healcl_queue **queue,
                                                        struct healcl_error *error);
 struct healcl_queue_options {
-    const struct healcl_limits *limits; /* may be NULL */
+    const struct healcl_plan_options *plan; /* of its calls; may be NULL */
     /* Wait for each call. Then data errors are errors of the call itself, not of the next function
      * that waits. */
     bool synchronous;
@@ -1118,7 +1117,7 @@ HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, con
                                                  struct healcl_error *error);
 
 /* Calls an operation by its number in healcl_operation_describe, among the operations of the
- * queue's limits. Otherwise as healcl_call. Further error: HEALCL_USAGE if the number does not
+ * queue's options. Otherwise as healcl_call. Further error: HEALCL_USAGE if the number does not
  * exist. */
 HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
                                                         size_t count,

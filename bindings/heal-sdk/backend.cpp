@@ -50,12 +50,12 @@ struct Session {
         const char *selector = std::getenv("HEALCL_DEVICE");
         const bool on_host = selector && std::strcmp(selector, "reference") == 0;
         healcl_device *device = nullptr;
-        healcl_limits limits{};
+        healcl_plan_options options{};
         healcl_error error{};
-        limits.expand = HEALCL_EXPAND_SPECIFICATION; /* which is the header's */
+        options.expand = HEALCL_EXPAND_SPECIFICATION; /* which is the header's */
         if (!on_host && healcl_device_open(nullptr, &device, &error) != HEALCL_OK)
             fail(error);
-        const healcl_status status = healcl_queue_open(device, &limits, &queue, &error);
+        const healcl_status status = healcl_queue_open(device, &options, &queue, &error);
         healcl_device_close(device); /* the queue has what it needs of it */
         if (status != HEALCL_OK)
             fail(error);

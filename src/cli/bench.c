@@ -108,14 +108,14 @@ static enum healcl_status measure(void *context, struct healcl_error *error)
 {
     struct bench_command *self = context;
     struct command_job *job = &self->job;
-    TRY(examples_read(&self->calls, job->limits.operations, error));
+    TRY(examples_read(&self->calls, job->options.operations, error));
     if (self->vendors && !example_from(self->calls.first, self->vendors))
         FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",
              self->name);
     progress_say(&job->progress, "opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));
     self->options.memory_limit = host_memory();
-    self->options.table = operations_of_limits(&job->limits);
+    self->options.table = operations_of_options(&job->options);
     TRY(run_cases(self, error));
     return measure_examples(self, error);
 }
@@ -304,7 +304,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
 
 static int print_list(const struct bench_command *self)
 {
-    const struct operation_table *table = operations_of_limits(&self->job.limits);
+    const struct operation_table *table = operations_of_options(&self->job.options);
     const struct operation *vendors;
     for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
         printf("%s", operation->name);
@@ -365,7 +365,7 @@ static int prepare(const struct command *command, void *context)
         self->vendors =
             self->operation
                 ? NULL
-                : example_operation_find(operations_of_limits(&self->job.limits), self->name);
+                : example_operation_find(operations_of_options(&self->job.options), self->name);
         if (!self->operation && !self->vendors)
             return usage_error(command, "no operation '%s' is measured; --list tells which are",
                                self->name);

@@ -174,7 +174,7 @@ static void add_why(cJSON *object, const struct check_command *self, const char 
     if (why->status == HEALCL_OK)
         return;
     report_add_command(object, option ? "check" : "diagnose", &self->job.device->info,
-                       self->job.limits.operations, option ? option : "", operand);
+                       self->job.options.operations, option ? option : "", operand);
     json_add_string(object, "message", why->message);
     if (why->detail)
         json_add_string(object, "detail", why->detail);
@@ -263,7 +263,7 @@ static void add_variants(cJSON *list, const struct variants *variants)
 static cJSON *report(void *context)
 {
     struct check_command *self = context;
-    const bool has_manifests = self->job.limits.operations != NULL;
+    const bool has_manifests = self->job.options.operations != NULL;
     const char *failure = self_test_failure(self);
     uint64_t unchecked = 0;
     for (size_t i = 0; i < self->example_count; i++)
@@ -324,14 +324,14 @@ static void choose_rows(struct check_command *self)
             struct coverage_row *row = &self->rows[self->row_count++];
             *row = self->rows[i];
             row->uses = &self->uses;
-            row->table = operations_of_limits(&self->job.limits);
+            row->table = operations_of_options(&self->job.options);
             row->variants = &self->variants;
         }
 }
 
 static void choose_examples(struct check_command *self)
 {
-    const struct operation_table *table = operations_of_limits(&self->job.limits);
+    const struct operation_table *table = operations_of_options(&self->job.options);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
     if (!table || self->one_cell || self->one_sequence)
@@ -526,7 +526,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
     struct command_job *job = &self->job;
     if (self->results)
         TRY(compare_make_results(self->results, error));
-    TRY(examples_read(&self->calls, job->limits.operations, error));
+    TRY(examples_read(&self->calls, job->options.operations, error));
     self->calls.uses = &self->uses;
     progress_say(&job->progress, "opening the device");
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
@@ -888,7 +888,7 @@ static int prepare(const struct command *command, void *context)
     coverage_sizes_init(&self->sizes, self->quick);
     self->sizes.more = is_whole(self) ? self->sizes.more : 0;
     self->failures = cJSON_CreateArray();
-    kernel_uses_init(&self->uses, operations_of_limits(&self->job.limits));
+    kernel_uses_init(&self->uses, operations_of_options(&self->job.options));
     choose_rows(self);
     choose_examples(self);
     if (self->row_count + self->example_count > 0 || is_plans_wanted(self, SEQUENCES) ||

@@ -12,9 +12,9 @@ struct command_job {
     size_t argument_count;
     char **files; /* the operands */
     size_t file_count;
-    const char *file;            /* the operand of the command; NULL: none */
-    const char *selector;        /* of the device; NULL: none was given */
-    struct healcl_limits limits; /* includes the operations of manifests */
+    const char *file;                   /* the operand of the command; NULL: none */
+    const char *selector;               /* of the device; NULL: none was given */
+    struct healcl_plan_options options; /* includes the operations of manifests */
     struct report_file json, junit;
     bool quiet, verbose; /* print only errors; print places of errors in the source */
     uint32_t timeout;    /* seconds; 0: none was given */
@@ -42,7 +42,7 @@ int job_report(const struct command *command, void *self);
 #define PASSES_OPTION                                                   \
     "passes", 0, OPTION_WORD, "LIST|none",                              \
         "only these passes, with commas between them, or none of them", \
-        KEPT_IN(struct command_job, limits.passes)
+        KEPT_IN(struct command_job, options.passes)
 /* --timeout of a command that opens a device: supervise.h. */
 enum { TIMEOUT_MAX = 1000000 }; /* seconds */
 #define GIVE_UP "give up after S seconds, with exit code 4"
@@ -66,11 +66,11 @@ enum { TIMEOUT_MAX = 1000000 }; /* seconds */
     "memory-limit", 0, OPTION_BYTES, "SIZE",                                              \
         "refuse tensors that together take more: bytes, or K, M, G or T of 1024 as 512M " \
         "(docs/MEMORY.md)",                                                               \
-        KEPT_IN(struct command_job, limits.memory_bytes)
+        KEPT_IN(struct command_job, options.memory_limit)
 #define WORK_OPTION                                                     \
     "work-limit", 0, OPTION_BYTES, "N",                                 \
         "refuse an operation that visits more elements; 4T by default", \
-        KEPT_IN(struct command_job, limits.work)
+        KEPT_IN(struct command_job, options.work_limit)
 #define JOB_LIMITS                  \
     {MEMORY_OPTION}, {WORK_OPTION}, \
     {                               \

@@ -239,7 +239,7 @@ int take_expand(const struct command *command, const struct command_option *opti
     (void)option;
     if (!is_sdk && strcmp(text, "spec") != 0)
         return usage_error(command, "--expand takes spec or sdk, not '%.200s'", text);
-    ((struct command_job *)self)->limits.expand =
+    ((struct command_job *)self)->options.expand =
         is_sdk ? HEALCL_EXPAND_SDK : HEALCL_EXPAND_SPECIFICATION;
     return EXIT_VERIFIED;
 }
@@ -629,7 +629,7 @@ static int load_operations(const struct taken *taken)
                           ? healcl_operations_load_trusted
                           : healcl_operations_load)(file->text, &loaded, &error);
     }
-    taken->job->limits.operations = loaded;
+    taken->job->options.operations = loaded;
     return status == HEALCL_OK ? GOES_ON : end_error(&error, false);
 }
 

@@ -164,7 +164,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
 {
     struct words arguments = {.count = 0};
     const char *file = self->job.files[transcript];
-    const struct healcl_operations *manifests = self->job.limits.operations;
+    const struct healcl_operations *manifests = self->job.options.operations;
     const struct operation_folder *folder = manifests ? manifests->folders : NULL;
     char times[16], requests[16];
     snprintf(times, sizeof times, "%" PRIu32, repeat);

@@ -33,7 +33,8 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
     const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
     self->job.file = file;
     progress_say(&self->job.progress, "running %s", file);
-    enum healcl_status status = healcl_transcript_open(file, &self->job.limits, &transcript, error);
+    enum healcl_status status =
+        healcl_transcript_open(file, &self->job.options, &transcript, error);
     if (status == HEALCL_OK)
         status = healcl_run(transcript, self->job.device, &options, &report, error);
     if (status == HEALCL_OK && report->verdict == HEALCL_DIFFERS)

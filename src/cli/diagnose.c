@@ -43,8 +43,8 @@ static enum healcl_status find_fault(void *context, struct healcl_error *error)
     if (self->case_path) /* before work that may take long */
         TRY(new_file_open(&self->case_file, self->case_path, error));
     progress_say(&job->progress, "reading %s", job->file);
-    job->limits.memory_bytes = host_memory();
-    TRY(healcl_transcript_open(job->file, &job->limits, &self->transcript, error));
+    job->options.memory_limit = host_memory();
+    TRY(healcl_transcript_open(job->file, &job->options, &self->transcript, error));
     progress_say(&job->progress, "opening the device");
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
@@ -128,7 +128,7 @@ static void add_case(cJSON *document, const struct diagnose_command *self)
 {
     const struct diagnosis *diagnosis = &self->diagnosis;
     const struct device_info *device = &self->job.device->info;
-    const struct healcl_operations *manifests = self->job.limits.operations;
+    const struct healcl_operations *manifests = self->job.options.operations;
     const struct failing_case *smallest = &diagnosis->smallest;
     if (diagnosis->step->kind == STEP_VENDOR)
         report_add_command(document, "check", device, manifests, "--op ",

@@ -56,7 +56,7 @@ static enum healcl_status open_all(void *context, struct healcl_error *error)
 {
     struct inspect_command *self = context;
     struct command_job *job = &self->job;
-    TRY(healcl_transcript_open(job->file, &job->limits, &self->transcript, error));
+    TRY(healcl_transcript_open(job->file, &job->options, &self->transcript, error));
     if (self->memory.limit > 0)
         TRY(memory_predict(self->transcript->plan, self->memory.limit, &self->memory.price,
                            &self->memory.peak, error));

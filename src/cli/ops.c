@@ -86,7 +86,7 @@ static void add_defaults(cJSON *document)
 static cJSON *report(void *self)
 {
     const struct command_job *job = self;
-    const struct operation_table *table = operations_of_limits(&job->limits);
+    const struct operation_table *table = operations_of_options(&job->options);
     cJSON *document = json_report();
     cJSON *list = json_add_array(document, "operations");
     for (size_t id = 0; id < operation_count(table); id++) {

@@ -18,7 +18,7 @@ enum {
 
 /* The state of `healcl run`. */
 struct run_command {
-    struct command_job job; /* limits.memory_bytes 0: determined by the device */
+    struct command_job job; /* options.memory_limit 0: determined by the device */
     const char *trace_path, *dump_dir, *package;
     bool reference, no_fallback, no_warm_up, kernels;
     uint32_t repeat;
@@ -166,14 +166,14 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
 static enum healcl_status open_transcript(struct run_command *self, bool host_memory_only,
                                           struct healcl_error *error)
 {
-    struct healcl_limits limits = self->job.limits;
-    if (limits.memory_bytes == 0 && host_memory_only)
-        limits.memory_bytes = host_memory();
+    struct healcl_plan_options options = self->job.options;
+    if (options.memory_limit == 0 && host_memory_only)
+        options.memory_limit = host_memory();
     progress_say(&self->job.progress, "reading %s", self->job.file);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "read and plan");
     enum healcl_status status =
-        healcl_transcript_open(self->job.file, &limits, &self->transcript, error);
+        healcl_transcript_open(self->job.file, &options, &self->transcript, error);
     trace_end(self->trace, span);
     self->facts.open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
@@ -193,9 +193,9 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
         .trace = self->trace,
         .builder = compile_ahead_command(),
         .lister = {device_executor_list_programs, self->transcript->plan}};
-    const struct healcl_limits *limits = &self->job.limits;
-    const bool has_default_plan = !limits->operations && !limits->passes &&
-                                  limits->expand == HEALCL_EXPAND_VALID &&
+    const struct healcl_plan_options *plan = &self->job.options;
+    const bool has_default_plan = !plan->operations && !plan->passes &&
+                                  plan->expand == HEALCL_EXPAND_VALID &&
                                   self->device_memory_bytes == 0;
     if (self->served.count == 0 && !self->package && has_default_plan)
         self->compiling = compile_ahead_start(&self->info, self->job.file, &opening.board);

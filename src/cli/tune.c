@@ -97,9 +97,9 @@ static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
 
 static enum healcl_status list(struct tune_command *self, struct healcl_error *error)
 {
-    const struct operation_table *table = operations_of_limits(&self->job.limits);
+    const struct operation_table *table = operations_of_options(&self->job.options);
     struct tune_report *report = &self->report;
-    if (!self->name || !self->job.limits.operations)
+    if (!self->name || !self->job.options.operations)
         tune_list(&self->info, self->name, report);
     else
         report->tuning = self->job.device->tuning;
@@ -115,7 +115,7 @@ static enum healcl_status list(struct tune_command *self, struct healcl_error *e
             "no example calls '%s': tune measures with the transcripts in the manifest's examples/",
             self->name);
     FAIL(error, HEALCL_USAGE, "no kernels%s for '%s' have anything to choose from on this device",
-         self->job.limits.operations ? " of manifests" : "", self->name);
+         self->job.options.operations ? " of manifests" : "", self->name);
 }
 
 /* Adds the choices to those stored by now. Other processes may have tuned other subjects
@@ -168,7 +168,7 @@ static enum healcl_status tune(void *context, struct healcl_error *error)
     struct command_job *job = &self->job;
     if (!self->dry_run)
         TRY(check_cache(error));
-    TRY(examples_read(&self->examples, job->limits.operations, error));
+    TRY(examples_read(&self->examples, job->options.operations, error));
     progress_say(&job->progress, "opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));
     self->info = job->device->info;
@@ -177,7 +177,7 @@ static enum healcl_status tune(void *context, struct healcl_error *error)
         return HEALCL_OK;
     const struct tune_options options = {.memory_limit = host_memory(),
                                          .force = self->force,
-                                         .table = operations_of_limits(&job->limits),
+                                         .table = operations_of_options(&job->options),
                                          .examples = &self->examples,
                                          .measuring = say,
                                          .context = self};

@@ -126,15 +126,15 @@ static enum healcl_status open_device(struct opening *opening, struct healcl_err
 static enum healcl_status open_transcript(struct opening *opening, const struct ranks *ranks,
                                           struct healcl_error *error)
 {
-    struct healcl_limits limits = opening->job.limits;
-    opening->memory_limit = limits.memory_bytes;
+    struct healcl_plan_options options = opening->job.options;
+    opening->memory_limit = options.memory_limit;
     /* The ranks on a host share its memory. */
-    if (limits.memory_bytes == 0 && (opening->reference || opening->info.unified_memory))
+    if (options.memory_limit == 0 && (opening->reference || opening->info.unified_memory))
         opening->memory_limit = host_memory() / (uint64_t)ranks->local_count;
     /* No rank has the whole of a split tensor. */
-    limits.memory_bytes = opening->is_split ? 0 : opening->memory_limit;
+    options.memory_limit = opening->is_split ? 0 : opening->memory_limit;
     TRY((opening->is_split ? transcript_open_plain : healcl_transcript_open)(
-        opening->job.file, &limits, &opening->transcript, error));
+        opening->job.file, &options, &opening->transcript, error));
     take_hashes(opening);
     return HEALCL_OK;
 }

@@ -90,7 +90,8 @@ static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
 }
 
 static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool stays,
-                                const struct healcl_limits *limits, struct healcl_error *error)
+                                const struct healcl_plan_options *options,
+                                struct healcl_error *error)
 {
     struct plan *plan = rewrite->planner.plan;
     *plan = *from;
@@ -107,7 +108,7 @@ static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool
         from->constants.values = NULL;
     }
     rewrite->planner.memory_limit = plan->memory_limit;
-    rewrite->planner.work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT;
+    rewrite->planner.work_limit = options->work_limit ? options->work_limit : WORK_LIMIT_DEFAULT;
     rewrite->planner.values = (struct values){.plan = plan, .arena = plan->arena};
     /* The scalars come first, as in every plan. */
     struct storage *scalars = from->constants.storage, *place;
@@ -116,9 +117,9 @@ static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool
     return HEALCL_OK;
 }
 
-enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct healcl_limits *limits,
-                                plan_change *change, const void *how, struct plan **result,
-                                struct healcl_error *error)
+enum healcl_status plan_rewrite(struct plan *from, bool stays,
+                                const struct healcl_plan_options *options, plan_change *change,
+                                const void *how, struct plan **result, struct healcl_error *error)
 {
     struct rewrite rewrite = {.from = from};
     enum healcl_status status = HEALCL_OK;
@@ -127,7 +128,7 @@ enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct heal
     if (!rewrite.planner.plan || !rewrite.of)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK)
-        status = begin(&rewrite, from, stays, limits, error);
+        status = begin(&rewrite, from, stays, options, error);
     if (status == HEALCL_OK)
         status = change(&rewrite, how, error);
     if (status == HEALCL_OK)

@@ -1,5 +1,5 @@
 /*
- * Plans of derived transcripts (run/transcript.h), which have the file, limits and passes of
+ * Plans of derived transcripts (run/transcript.h), which have the file, options and passes of
  * another transcript. A change rewrites the other plan as it was before its passes. The passes then
  * run on the result.
  *
@@ -54,8 +54,8 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
 
 /* Makes the changed plan. It refers to memory that `from` owns. If `stays`, `from` must live as
  * long as the new plan; otherwise it is freed, also after an error. */
-enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct healcl_limits *limits,
-                                plan_change *change, const void *how, struct plan **result,
-                                struct healcl_error *error);
+enum healcl_status plan_rewrite(struct plan *from, bool stays,
+                                const struct healcl_plan_options *options, plan_change *change,
+                                const void *how, struct plan **result, struct healcl_error *error);
 
 #endif

@@ -46,15 +46,16 @@ static enum healcl_status init(struct eager_plan *eager, struct healcl_error *er
     return HEALCL_OK;
 }
 
-enum healcl_status eager_plan_init(struct eager_plan *eager, const struct healcl_limits *limits,
+enum healcl_status eager_plan_init(struct eager_plan *eager,
+                                   const struct healcl_plan_options *options,
                                    struct healcl_error *error)
 {
-    *eager = (struct eager_plan){.planner = planner_of_limits(limits)};
+    *eager = (struct eager_plan){.planner = planner_of_options(options)};
     eager->segment.name = "";
     eager->planner.plan = &eager->plan;
     eager->planner.eager = &eager->storages;
     eager->planner.segment = &eager->segment;
-    eager->plan.table = operations_of_limits(limits);
+    eager->plan.table = operations_of_options(options);
     eager->plan.memory_limit = eager->planner.memory_limit;
     enum healcl_status status = init(eager, error);
     if (status != HEALCL_OK)

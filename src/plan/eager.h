@@ -37,8 +37,9 @@ struct eager_plan {
                            counts */
 };
 
-/* limits may be NULL. Errors: HEALCL_NO_MEMORY; nothing needs to be released then. */
-enum healcl_status eager_plan_init(struct eager_plan *eager, const struct healcl_limits *limits,
+/* options may be NULL. Errors: HEALCL_NO_MEMORY; nothing needs to be released then. */
+enum healcl_status eager_plan_init(struct eager_plan *eager,
+                                   const struct healcl_plan_options *options,
                                    struct healcl_error *error);
 void eager_plan_release(struct eager_plan *eager);
 

@@ -83,9 +83,9 @@ struct operation_table {
     const void *owner;
 };
 
-const struct operation_table *operations_of_limits(const struct healcl_limits *limits)
+const struct operation_table *operations_of_options(const struct healcl_plan_options *options)
 {
-    return limits && limits->operations ? limits->operations->table : NULL;
+    return options && options->operations ? options->operations->table : NULL;
 }
 
 struct healcl_operations *operations_retain(const struct healcl_operations *handle)

@@ -92,8 +92,8 @@ struct healcl_operations {
 /* Adds an owner, which must also call healcl_operations_free. handle may be NULL. Returns it. */
 struct healcl_operations *operations_retain(const struct healcl_operations *handle);
 
-/* The table in limits, or NULL. limits may be NULL. */
-const struct operation_table *operations_of_limits(const struct healcl_limits *limits);
+/* The table in options, or NULL. options may be NULL. */
+const struct operation_table *operations_of_options(const struct healcl_plan_options *options);
 
 /* Errors: HEALCL_NO_MEMORY. */
 enum healcl_status operation_table_create(struct operation_table **table,

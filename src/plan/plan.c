@@ -488,22 +488,22 @@ static enum healcl_status plan_source(struct planner *planner, const struct sour
     return status;
 }
 
-struct planner planner_of_limits(const struct healcl_limits *limits)
+struct planner planner_of_options(const struct healcl_plan_options *options)
 {
-    static const struct healcl_limits none = {.expand = HEALCL_EXPAND_VALID};
-    limits = limits ? limits : &none;
+    static const struct healcl_plan_options none = {.expand = HEALCL_EXPAND_VALID};
+    options = options ? options : &none;
     return (struct planner){
-        .memory_limit = limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
-        .work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT,
-        .expand = limits->expand,
+        .memory_limit = options->memory_limit ? options->memory_limit : INT64_MAX,
+        .work_limit = options->work_limit ? options->work_limit : WORK_LIMIT_DEFAULT,
+        .expand = options->expand,
     };
 }
 
 enum healcl_status plan_create(const struct source *source, const struct operation_table *table,
-                               const struct healcl_limits *limits, struct plan **plan,
+                               const struct healcl_plan_options *options, struct plan **plan,
                                struct healcl_error *error)
 {
-    struct planner planner = planner_of_limits(limits);
+    struct planner planner = planner_of_options(options);
     planner.plan = calloc(1, sizeof *planner.plan);
     NEED_MEMORY(planner.plan, error);
     planner.plan->source = source;

@@ -256,10 +256,10 @@ struct plan {
 };
 
 /* Reads, checks and plans all entries of source. source and table must outlive the plan. table: the
- * operations that the transcript may name; NULL for the built-in ones. limits: NULL for the
+ * operations that the transcript may name; NULL for the built-in ones. options: NULL for the
  * defaults. */
 enum healcl_status plan_create(const struct source *source, const struct operation_table *table,
-                               const struct healcl_limits *limits, struct plan **plan,
+                               const struct healcl_plan_options *options, struct plan **plan,
                                struct healcl_error *error);
 void plan_free(struct plan *plan);
 

@@ -54,8 +54,8 @@ struct call {
         *result; /* the OUT parameter's tensor; infer sets it if RESULT_NEW or omitted */
 };
 
-/* Returns a planner with these limits, which may be NULL. */
-struct planner planner_of_limits(const struct healcl_limits *limits);
+/* Returns a planner with these options, which may be NULL. */
+struct planner planner_of_options(const struct healcl_plan_options *options);
 
 /* Infers an operation whose arguments have the right kinds. Checks shapes, dtypes and values, adds
  * its steps to the plan, and sets call->result of a RESULT_NEW operation. */

@@ -334,7 +334,7 @@ static size_t find_largest(const struct plan *plan, struct candidate largest[INP
 }
 
 /* Tries all axes of an input. The first rank's part is at least as large as the others. */
-static enum healcl_status try_input(struct plan *plan, const struct healcl_limits *limits,
+static enum healcl_status try_input(struct plan *plan, const struct healcl_plan_options *options,
                                     const struct candidate *candidate, double *least,
                                     struct healcl_split *split, struct healcl_error *error)
 {
@@ -342,7 +342,7 @@ static enum healcl_status try_input(struct plan *plan, const struct healcl_limit
         const struct healcl_split one = {candidate->input, axis, 0, split->ranks};
         struct plan *part;
         const enum healcl_status status =
-            plan_rewrite(plan, true, limits, plan_split, &one, &part, error);
+            plan_rewrite(plan, true, options, plan_split, &one, &part, error);
         if (status == HEALCL_NO_MEMORY)
             return status;
         if (status != HEALCL_OK) {
@@ -360,14 +360,14 @@ static enum healcl_status try_input(struct plan *plan, const struct healcl_limit
     return HEALCL_OK;
 }
 
-enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_limits *limits,
+enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_plan_options *options,
                                      struct healcl_split *split, struct healcl_error *error)
 {
     struct candidate largest[INPUTS_MOST + 1];
     const size_t count = find_largest(plan, largest);
     double least = INFINITY;
     for (size_t i = 0; i < count; i++)
-        TRY(try_input(plan, limits, &largest[i], &least, split, error));
+        TRY(try_input(plan, options, &largest[i], &least, split, error));
     if (isinf(least))
         REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
     return HEALCL_OK;

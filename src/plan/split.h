@@ -27,7 +27,7 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
  * which each rank sends and receives, and the elements visited. Tries only the largest inputs if
  * there are many. Errors: HEALCL_REFUSED if no input can be split; HEALCL_NO_MEMORY.
  */
-enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_limits *limits,
+enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_plan_options *options,
                                      struct healcl_split *split, struct healcl_error *error);
 
 /* ---- exchanges ---- */

@@ -358,12 +358,12 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
     options = options ? options : &defaults;
     struct healcl_queue *queue = calloc(1, sizeof *queue);
     NEED_MEMORY(queue, error);
-    enum healcl_status status = eager_plan_init(&queue->eager, options->limits, error);
+    enum healcl_status status = eager_plan_init(&queue->eager, options->plan, error);
     if (status != HEALCL_OK) {
         free(queue);
         return status;
     }
-    queue->operations = operations_retain(options->limits ? options->limits->operations : NULL);
+    queue->operations = operations_retain(options->plan ? options->plan->operations : NULL);
     queue->sink = (struct result_sink){.context = queue, .take_piece = take_piece};
     queue->synchronous = options->synchronous;
     queue->observer.context = options->cancelled_context;
@@ -378,10 +378,10 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
 }
 
 enum healcl_status healcl_queue_open(struct healcl_device *device,
-                                     const struct healcl_limits *limits,
+                                     const struct healcl_plan_options *options,
                                      struct healcl_queue **queue, struct healcl_error *error)
 {
-    return healcl_queue_open_with(device, &(struct healcl_queue_options){.limits = limits}, queue,
+    return healcl_queue_open_with(device, &(struct healcl_queue_options){.plan = options}, queue,
                                   error);
 }
 

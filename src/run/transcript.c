@@ -59,16 +59,17 @@ static enum healcl_status list_tensors(struct healcl_transcript *transcript,
 }
 
 /* Stores the options with which a plan is made. */
-static enum healcl_status set_limits(struct healcl_transcript *transcript,
-                                     const struct healcl_limits *limits, struct healcl_error *error)
+static enum healcl_status set_options(struct healcl_transcript *transcript,
+                                      const struct healcl_plan_options *options,
+                                      struct healcl_error *error)
 {
     transcript->self = transcript;
     atomic_init(&transcript->owners, 1);
-    transcript->operations = operations_retain(limits ? limits->operations : NULL);
-    transcript->limits = limits ? *limits : (struct healcl_limits){.passes = NULL};
-    transcript->limits.operations = transcript->operations;
-    transcript->limits.passes = NULL; /* the caller's text */
-    return passes_parse(limits ? limits->passes : NULL, &transcript->passes, error);
+    transcript->operations = operations_retain(options ? options->operations : NULL);
+    transcript->options = options ? *options : (struct healcl_plan_options){.passes = NULL};
+    transcript->options.operations = transcript->operations;
+    transcript->options.passes = NULL; /* the caller's text */
+    return passes_parse(options ? options->passes : NULL, &transcript->passes, error);
 }
 
 /* Makes a plan before passes. For a derived transcript it copies the parent's plan, or makes it
@@ -76,17 +77,18 @@ static enum healcl_status set_limits(struct healcl_transcript *transcript,
 static enum healcl_status make_plan(const struct healcl_transcript *transcript, struct plan **plan,
                                     struct healcl_error *error)
 {
-    const struct healcl_limits *limits = &transcript->limits;
+    const struct healcl_plan_options *options = &transcript->options;
     struct plan *from;
     TRY(source_check_size(&transcript->source, error)); /* the plan is made from it once more */
     if (!transcript->parent)
-        return plan_create(&transcript->source, operations_of_limits(limits), limits, plan, error);
+        return plan_create(&transcript->source, operations_of_options(options), options, plan,
+                           error);
     const bool stays = transcript->parent->is_plain;
     if (stays)
         from = transcript->parent->plan;
     else
         TRY(make_plan(transcript->parent, &from, error));
-    return plan_rewrite(from, stays, limits, transcript->change, transcript->how, plan, error);
+    return plan_rewrite(from, stays, options, transcript->change, transcript->how, plan, error);
 }
 
 /* Plans a transcript whose construction so far gave `status`. On failure, closes it. */
@@ -110,42 +112,44 @@ static enum healcl_status finish(struct healcl_transcript *transcript, enum heal
 
 /* Opens a file, or the text in memory if path is NULL. */
 static enum healcl_status open_source(const char *path, const void *data, size_t length,
-                                      const struct healcl_limits *limits, bool is_plain,
+                                      const struct healcl_plan_options *options, bool is_plain,
                                       struct healcl_transcript **result, struct healcl_error *error)
 {
     NEED(result, error);
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     NEED_MEMORY(transcript, error);
     transcript->is_plain = is_plain;
-    enum healcl_status status = set_limits(transcript, limits, error);
+    enum healcl_status status = set_options(transcript, options, error);
     if (status == HEALCL_OK)
         status = path ? source_open(&transcript->source, path, error)
                       : source_open_memory(&transcript->source, data, length, error);
     return finish(transcript, status, result, error);
 }
 
-enum healcl_status healcl_transcript_open(const char *path, const struct healcl_limits *limits,
+enum healcl_status healcl_transcript_open(const char *path,
+                                          const struct healcl_plan_options *options,
                                           struct healcl_transcript **result,
                                           struct healcl_error *error)
 {
     NEED(path, error);
-    return open_source(path, NULL, 0, limits, false, result, error);
+    return open_source(path, NULL, 0, options, false, result, error);
 }
 
-enum healcl_status transcript_open_plain(const char *path, const struct healcl_limits *limits,
+enum healcl_status transcript_open_plain(const char *path,
+                                         const struct healcl_plan_options *options,
                                          struct healcl_transcript **result,
                                          struct healcl_error *error)
 {
-    return open_source(path, NULL, 0, limits, true, result, error);
+    return open_source(path, NULL, 0, options, true, result, error);
 }
 
 enum healcl_status healcl_transcript_open_memory(const void *data, size_t length,
-                                                 const struct healcl_limits *limits,
+                                                 const struct healcl_plan_options *options,
                                                  struct healcl_transcript **result,
                                                  struct healcl_error *error)
 {
     NEED(data, error);
-    return open_source(NULL, data, length, limits, false, result, error);
+    return open_source(NULL, data, length, options, false, result, error);
 }
 
 /* Makes a transcript that retains its parent. Copies `how`, of `size` bytes. Derived transcripts
@@ -157,7 +161,7 @@ static enum healcl_status transcript_derive(const struct healcl_transcript *pare
 {
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     NEED_MEMORY(transcript, error);
-    enum healcl_status status = set_limits(transcript, &parent->limits, error);
+    enum healcl_status status = set_options(transcript, &parent->options, error);
     transcript->passes = parent->passes;
     transcript->parent = transcript_retain(parent);
     transcript->change = change;
@@ -300,9 +304,9 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     if (split->ranks == 0)
         FAIL(error, HEALCL_USAGE, "there is no rank");
     if (transcript->is_plain)
-        return plan_choose_split(transcript->plan, &transcript->limits, split, error);
+        return plan_choose_split(transcript->plan, &transcript->options, split, error);
     TRY(make_plan(transcript, &plan, error));
-    enum healcl_status status = plan_choose_split(plan, &transcript->limits, split, error);
+    enum healcl_status status = plan_choose_split(plan, &transcript->options, split, error);
     plan_free(plan);
     return status;
 }

@@ -14,7 +14,7 @@ struct healcl_transcript {
     struct healcl_tensor_info *inputs, *results;
     const struct step **input_steps, **result_steps;
     struct healcl_operations *operations; /* that the plan refers to, or NULL */
-    struct healcl_limits limits;          /* of the plan */
+    struct healcl_plan_options options;   /* of the plan */
     uint32_t passes;                      /* number of operations */
     /* Set in a derived transcript (derive.h), which has no source of its own; else NULL. */
     struct healcl_transcript *parent; /* retained */
@@ -26,7 +26,8 @@ struct healcl_transcript {
 
 /* Opens a transcript as healcl_transcript_open does, but keeps the plan as it is before passes.
  * Transcripts derived from it then need no new planning. */
-enum healcl_status transcript_open_plain(const char *path, const struct healcl_limits *limits,
+enum healcl_status transcript_open_plain(const char *path,
+                                         const struct healcl_plan_options *options,
                                          struct healcl_transcript **result,
                                          struct healcl_error *error);
 

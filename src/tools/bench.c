@@ -55,8 +55,8 @@ struct bench {
 static enum healcl_status plan_text(struct planned *script, char *text,
                                     const struct bench_options *options, struct healcl_error *error)
 {
-    const struct healcl_limits limits = {.memory_bytes = options->memory_limit};
-    return planned_init(script, text, options->table, &limits, error);
+    const struct healcl_plan_options limited = {.memory_limit = options->memory_limit};
+    return planned_init(script, text, options->table, &limited, error);
 }
 
 static enum healcl_status run_segment(struct bench *bench, const struct segment *segment,

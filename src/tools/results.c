@@ -7,11 +7,12 @@
 
 enum healcl_status planned_init(struct planned *planned, char *text,
                                 const struct operation_table *table,
-                                const struct healcl_limits *limits, struct healcl_error *error)
+                                const struct healcl_plan_options *options,
+                                struct healcl_error *error)
 {
     *planned = (struct planned){text, {.text = text, .length = strlen(text)}, NULL};
     const enum healcl_status status =
-        plan_create(&planned->source, table, limits, &planned->plan, error);
+        plan_create(&planned->source, table, options, &planned->plan, error);
     if (status == HEALCL_NO_MEMORY)
         xmalloc_fail();
     return status;

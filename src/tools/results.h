@@ -14,7 +14,8 @@ struct planned {
  * Errors: as of plans. */
 enum healcl_status planned_init(struct planned *planned, char *text,
                                 const struct operation_table *table,
-                                const struct healcl_limits *limits, struct healcl_error *error);
+                                const struct healcl_plan_options *options,
+                                struct healcl_error *error);
 void planned_release(struct planned *planned);
 
 enum { RESULTS_MAX = 64 };

@@ -76,11 +76,11 @@ static void compare(const struct plan *plan, const struct plan *without)
 /* ---------------------------------------------------------------- inputs */
 
 /* Two requests together: all views lie in their storages. */
-static void widen(const struct source *source, const struct healcl_limits *limits)
+static void widen(const struct source *source, const struct healcl_plan_options *options)
 {
     struct healcl_error error = {.detail = NULL};
     struct healcl_transcript *transcript = NULL, *wide = NULL;
-    EXPECT(healcl_transcript_open_memory(source->text, source->length, limits, &transcript,
+    EXPECT(healcl_transcript_open_memory(source->text, source->length, options, &transcript,
                                          &error) == HEALCL_OK);
     const size_t uploads = transcript->plan->uploads;
     const size_t input = uploads > 0 ? source->length % uploads : 0;
@@ -103,12 +103,12 @@ static void widen(const struct source *source, const struct healcl_limits *limit
 }
 
 static void plan_text(const struct source *source, const struct program *program,
-                      const struct healcl_limits *limits)
+                      const struct healcl_plan_options *options)
 {
     struct healcl_error error = {.detail = NULL};
     struct plan *without = NULL, *plan = NULL;
     enum healcl_status status =
-        plan_create(source, operations_of_limits(limits), limits, &without, &error);
+        plan_create(source, operations_of_options(options), options, &without, &error);
     expect_told(status, &error);
     if (status != HEALCL_OK) {
         if (program)
@@ -117,26 +117,27 @@ static void plan_text(const struct source *source, const struct program *program
         return;
     }
     const uint32_t one = (uint32_t)(source->length % (2 * PASS_COUNT));
-    EXPECT(plan_create(source, operations_of_limits(limits), limits, &plan, &error) == HEALCL_OK);
+    EXPECT(plan_create(source, operations_of_options(options), options, &plan, &error) ==
+           HEALCL_OK);
     EXPECT(plan_optimise(plan, one < PASS_COUNT ? 1u << one : PASSES_ALL, &error) == HEALCL_OK);
     compare(plan, without);
     ask_for_memory(plan);
     ask_for_kernels(plan);
     plan_free(plan);
     plan_free(without);
-    widen(source, limits);
+    widen(source, options);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct healcl_limits limits = {.memory_bytes = 1 << 24, .work = 1 << 24},
-                               of_program = {.passes = NULL};
+    const struct healcl_plan_options options = {.memory_limit = 1 << 24, .work_limit = 1 << 24},
+                                     of_program = {.passes = NULL};
     struct program program;
     struct source source = {.text = (const char *)data, .length = size};
     if (size == 0)
         return 0;
     if (data[0] == '[' || data[0] == '{') {
-        plan_text(&source, NULL, &limits);
+        plan_text(&source, NULL, &options);
         return 0;
     }
     program_make(&program, data, size, true, NULL);

@@ -36,10 +36,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct program program;
     if (size < 2)
         return 0;
-    const struct healcl_limits limits = {.passes = data[0] & 0x10 ? "none" : NULL};
+    const struct healcl_plan_options options = {.passes = data[0] & 0x10 ? "none" : NULL};
     program_make(&program, data + 1, size - 1, false, data[0] & 0x40 ? fuzz_device(0) : NULL);
     if (program.entries > 0) {
-        EXPECT(healcl_transcript_open_memory(program.writer.bytes, program.writer.length, &limits,
+        EXPECT(healcl_transcript_open_memory(program.writer.bytes, program.writer.length, &options,
                                              &transcript, &error) == HEALCL_OK);
         run(&program, transcript, NULL, 0);
         run(&program, transcript, fuzz_device(data[0] & 3), data[0] & 0x20 ? 1024 : 0);

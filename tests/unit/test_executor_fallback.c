@@ -403,7 +403,7 @@ static void bodies_stand_for_kernels(void **state)
     write_file(folder, "m.json", manifest);
     write_file(folder, "twice.cl", twice);
     OK(healcl_operations_load(folder, &loaded, &error));
-    const struct healcl_limits limits = {.operations = loaded};
+    const struct healcl_plan_options options = {.operations = loaded};
     static const struct {
         const char *lacks, *broken;
         uint64_t steps; /* of three calls on transposed views, that are copied for the kernel */
@@ -418,7 +418,7 @@ static void bodies_stand_for_kernels(void **state)
         struct healcl_tensor *a = NULL, *out = NULL, *view = NULL;
         const int64_t values[6] = {1, 2, 3, 40, 50, 96};
         int64_t got[6];
-        OK(healcl_queue_open(device, &limits, &queue, &error));
+        OK(healcl_queue_open(device, &options, &queue, &error));
         OK(healcl_tensor_create(queue, HEALCL_INT64, 2, (int64_t[]){2, 3}, values, &a, &error));
         OK(healcl_tensor_create(queue, HEALCL_INT64, 2, (int64_t[]){3, 2}, values, &out, &error));
         OK(healcl_call(queue, "moveaxis", 3, (struct healcl_argument[]){TENSOR(a), INT(0), INT(1)},

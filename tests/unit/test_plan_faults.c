@@ -136,7 +136,7 @@ static enum healcl_status load(void *folder)
 
 struct text {
     struct script script;
-    struct healcl_limits limits;
+    struct healcl_plan_options options;
 };
 
 static enum healcl_status open_text(void *context)
@@ -144,7 +144,7 @@ static enum healcl_status open_text(void *context)
     const struct text *text = context;
     struct healcl_transcript *transcript = NULL;
     const enum healcl_status status = healcl_transcript_open_memory(
-        text->script.writer.bytes, text->script.writer.length, &text->limits, &transcript, &error);
+        text->script.writer.bytes, text->script.writer.length, &text->options, &transcript, &error);
     healcl_transcript_close(transcript);
     return status;
 }
@@ -152,13 +152,13 @@ static enum healcl_status open_text(void *context)
 static void operations_are_planned(void **state)
 {
     (void)state;
-    struct text text = {.limits = {.passes = "all"}};
+    struct text text = {.options = {.passes = "all"}};
     struct script *script = &text.script;
     struct healcl_operations *loaded = NULL;
     const int64_t values[2 * 8] = {0, 5, 2, 7, 4, 1, 6, 3, 97, 193};
     sweep("manifests", load, EXTENSIONS);
     OK(healcl_operations_load(EXTENSIONS, &loaded, &error));
-    text.limits.operations = loaded;
+    text.options.operations = loaded;
     script->operations = loaded->table;
     script_upload(script, "a", DTYPE_INT64, 2, (int64_t[]){2, 8}, values);
     script_upload(script, "index", DTYPE_INT64, 1, (int64_t[]){8}, values);

@@ -17,13 +17,13 @@
 static const char *plan_within(struct script *script, uint64_t memory_bytes, uint64_t work)
 {
     static struct healcl_error refusal;
-    const struct healcl_limits limits = {.memory_bytes = memory_bytes, .work = work};
+    const struct healcl_plan_options options = {.memory_limit = memory_bytes, .work_limit = work};
     plan_free(script->plan);
     script->plan = NULL;
     healcl_error_clear(&refusal);
     refusal.message[0] = 0;
     enum healcl_status status =
-        plan_create(&script->source, NULL, &limits, &script->plan, &refusal);
+        plan_create(&script->source, NULL, &options, &script->plan, &refusal);
     assert_int_equal(status, refusal.message[0] ? HEALCL_REFUSED : HEALCL_OK);
     return refusal.message;
 }
@@ -320,18 +320,20 @@ static void live_tensors_are_limited(void **state)
     script_call(&script, "c", "zeros", "(4) :int64");
     script_plan(&script);
     assert_int_equal(script.plan->bytes_peak, 64);
-    OK(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 64}, &plan,
+    OK(plan_create(&script.source, NULL, &(struct healcl_plan_options){.memory_limit = 64}, &plan,
                    &error));
     plan_free(plan);
     struct healcl_error refusal = {0};
-    assert_int_equal(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 63},
-                                 &plan, &refusal),
+    assert_int_equal(plan_create(&script.source, NULL,
+                                 &(struct healcl_plan_options){.memory_limit = 63}, &plan,
+                                 &refusal),
                      HEALCL_REFUSED);
     assert_string_equal(refusal.message, "entry 1 (zeros): argument 'shape': shape [4] takes 32 "
                                          "bytes beside 32 in use, above the limit of 63");
     healcl_error_clear(&refusal);
-    assert_int_equal(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 31},
-                                 &plan, &refusal),
+    assert_int_equal(plan_create(&script.source, NULL,
+                                 &(struct healcl_plan_options){.memory_limit = 31}, &plan,
+                                 &refusal),
                      HEALCL_REFUSED);
     assert_string_equal(refusal.message, "entry 0 (zeros): argument 'shape': shape [4] takes 32 "
                                          "bytes, above the limit of 31");

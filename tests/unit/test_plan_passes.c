@@ -688,11 +688,11 @@ static void first_refusals(void **state)
 
 static void verify(const char *path, const char *set, struct healcl_device *on)
 {
-    const struct healcl_limits limits = {.passes = set};
+    const struct healcl_plan_options options = {.passes = set};
     const struct healcl_run_options once = {.no_warm_up = true};
     struct healcl_transcript *transcript = NULL;
     struct healcl_report *report = NULL;
-    OK(healcl_transcript_open(path, &limits, &transcript, &error));
+    OK(healcl_transcript_open(path, &options, &transcript, &error));
     OK(healcl_run(transcript, on, &once, &report, &error));
     if (report->verdict == HEALCL_DIFFERS || report->results_compared != report->results)
         fail_msg("%s with passes %s", path, set);
@@ -748,7 +748,8 @@ static void lists(void **state)
         healcl_error_clear(&error);
     }
     struct healcl_transcript *transcript = NULL;
-    assert_int_equal(healcl_transcript_open_memory("[]", 2, &(struct healcl_limits){.passes = "x"},
+    assert_int_equal(healcl_transcript_open_memory("[]", 2,
+                                                   &(struct healcl_plan_options){.passes = "x"},
                                                    &transcript, &error),
                      HEALCL_USAGE);
     assert_string_equal(error.message, "there is no pass 'x'; the passes are: products bases "

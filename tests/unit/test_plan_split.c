@@ -464,9 +464,10 @@ static void expect_of_many(const int64_t *sizes, size_t count, size_t one, bool 
         script_lines(&script, text);
     }
     script_plan(&script);
-    assert_int_equal(
-        plan_choose_split(script.plan, &(const struct healcl_limits){.work = 0}, &split, &error),
-        is_chosen ? HEALCL_OK : HEALCL_REFUSED);
+    assert_int_equal(plan_choose_split(script.plan,
+                                       &(const struct healcl_plan_options){.work_limit = 0}, &split,
+                                       &error),
+                     is_chosen ? HEALCL_OK : HEALCL_REFUSED);
     if (is_chosen)
         assert_int_equal(split.input, one);
     healcl_error_clear(&error);

@@ -22,11 +22,11 @@ static struct healcl_error error;
 
 static struct healcl_transcript *open_lines(struct script *script, const char *lines)
 {
-    const struct healcl_limits limits = {.passes = "none"};
+    const struct healcl_plan_options options = {.passes = "none"};
     struct healcl_transcript *transcript = NULL;
     script_lines(script, lines);
     script_finish(script);
-    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &limits,
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &options,
                                      &transcript, &error));
     script_spoil(transcript->plan);
     transcript->is_plain = true; /* without passes it is: what is derived is derived of this */
@@ -293,14 +293,14 @@ static void limits_hold_for_batches(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct healcl_limits limits = {.memory_bytes = cases[i].memory,
-                                             .work = cases[i].work};
+        const struct healcl_plan_options options = {.memory_limit = cases[i].memory,
+                                                    .work_limit = cases[i].work};
         struct healcl_transcript *parent = NULL, *wide = NULL;
         struct script script = {0};
         script_lines(&script, cases[i].lines);
         script_finish(&script);
         assert_int_equal(healcl_transcript_open_memory(script.writer.bytes, script.writer.length,
-                                                       &limits, &parent, &error),
+                                                       &options, &parent, &error),
                          HEALCL_OK);
         const bool fits =
             healcl_transcript_widen(parent, (const size_t[]){0}, 1, 3, &wide, &error) == HEALCL_OK;

@@ -12,7 +12,7 @@ enum { ELEMENTS = 6, REQUESTS = 11 };
 /* out[i] = table[index[i]] + shift[i]; index and shift come with requests. sum does not depend on
  * them. */
 static struct healcl_transcript *open_lookup(struct script *script,
-                                             const struct healcl_limits *limits)
+                                             const struct healcl_plan_options *options)
 {
     static const int64_t table[] = {10, 11, 12, 13, 14, 15}, zeros[ELEMENTS];
     const struct layout shape = layout_of_shape(1, (int64_t[]){ELEMENTS});
@@ -28,7 +28,7 @@ static struct healcl_transcript *open_lookup(struct script *script,
     script_call(script, "sum", "modsum", "table table 1000003 sum");
     script_download(script, "sum");
     script_finish(script);
-    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, limits,
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, options,
                                      &transcript, &error));
     return transcript;
 }

@@ -31,8 +31,8 @@ static struct healcl_tensor *create(struct healcl_queue *queue, enum healcl_dtyp
 static void calls_report_causes_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = NULL, *other = NULL;
-    const struct healcl_limits limits = {.memory_bytes = 10000, .work = 1000};
-    OK(healcl_queue_open(on, &limits, &queue, &error));
+    const struct healcl_plan_options options = {.memory_limit = 10000, .work_limit = 1000};
+    OK(healcl_queue_open(on, &options, &queue, &error));
     OK(healcl_queue_open(on, NULL, &other, &error));
     const int64_t shape[2] = {3, 4}, huge[1] = {2000}, several[1] = {5};
     struct healcl_tensor *a = create(queue, HEALCL_INT64, 2, shape);

@@ -236,7 +236,8 @@ static void refuses_too_many_tensors(void **state)
     assert_int_equal(made, EAGER_STORAGES_MAX); /* the integers have one */
     assert_non_null(strstr(error.message, "too many tensors are in use"));
     close_queue(queue);
-    OK(healcl_queue_open(NULL, &(struct healcl_limits){.memory_bytes = 1000}, &queue, &error));
+    OK(healcl_queue_open(NULL, &(struct healcl_plan_options){.memory_limit = 1000}, &queue,
+                         &error));
     OK(healcl_tensor_create(queue, HEALCL_INT8, 1, (int64_t[]){900}, NULL, &tensor, &error));
     struct healcl_tensor *second = NULL;
     assert_int_equal(
@@ -369,9 +370,9 @@ struct expansion {
 
 static void check_expansion(enum healcl_expand reading, const struct expansion *expansion)
 {
-    const struct healcl_limits limits = {.expand = reading};
+    const struct healcl_plan_options options = {.expand = reading};
     struct healcl_queue *queue = NULL;
-    OK(healcl_queue_open(NULL, &limits, &queue, &error));
+    OK(healcl_queue_open(NULL, &options, &queue, &error));
     struct healcl_tensor *a = create_tensor(queue, expansion->rank, expansion->sizes, NULL),
                          *view = NULL;
     const enum healcl_status status = CALL(queue, "expand", &view, TENSOR(a),

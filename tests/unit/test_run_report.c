@@ -303,8 +303,8 @@ static void test_order_of_expand(void **state)
                                           "sdk)");
     healcl_transcript_close(f->transcript);
     f->heard.warning[0] = 0;
-    const struct healcl_limits limits = {.expand = HEALCL_EXPAND_SPECIFICATION};
-    expect_ok(healcl_transcript_open(f->path, &limits, &f->transcript, &f->error), &f->error);
+    const struct healcl_plan_options options = {.expand = HEALCL_EXPAND_SPECIFICATION};
+    expect_ok(healcl_transcript_open(f->path, &options, &f->transcript, &f->error), &f->error);
     healcl_report_free(run(f));
     assert_string_equal(f->heard.warning, "");
     healcl_transcript_close(f->transcript);

@@ -79,7 +79,7 @@ static enum healcl_status scale(unsigned *warnings)
     struct healcl_device *asked = NULL;
     struct healcl_queue *queue = NULL;
     struct healcl_tensor *a = NULL, *out = NULL;
-    const struct healcl_limits limits = {.operations = loaded};
+    const struct healcl_plan_options plan = {.operations = loaded};
     const int64_t values[] = {1, 2, 3}, shape[] = {3};
     enum healcl_status status = HEALCL_OK;
     int64_t results[3] = {0};
@@ -88,7 +88,7 @@ static enum healcl_status scale(unsigned *warnings)
     answers.asked = *warnings = 0;
     healcl_error_clear(&error);
     OK(device_open_with(&cl, &options, &asked, &error));
-    OK(healcl_queue_open(asked, &limits, &queue, &error));
+    OK(healcl_queue_open(asked, &plan, &queue, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, values, &a, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, values, &out, &error));
     const struct healcl_argument arguments[] = {healcl_tensor_argument(a), healcl_int_argument(7),

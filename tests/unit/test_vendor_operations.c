@@ -70,8 +70,8 @@ static int load(void **state)
 static struct healcl_queue *open_queue(struct healcl_device *where)
 {
     struct healcl_queue *queue = NULL;
-    const struct healcl_limits limits = {.operations = loaded};
-    OK(healcl_queue_open(where, &limits, &queue, &error));
+    const struct healcl_plan_options options = {.operations = loaded};
+    OK(healcl_queue_open(where, &options, &queue, &error));
     return queue;
 }
 
@@ -349,9 +349,9 @@ static void are_kept(void **state)
     struct healcl_queue *queue = NULL;
     struct healcl_transcript *transcript = NULL;
     OK(healcl_operations_load(folder, &own, &error));
-    const struct healcl_limits limits = {.operations = own};
-    OK(healcl_queue_open(NULL, &limits, &queue, &error));
-    OK(healcl_transcript_open_memory("[]", 2, &limits, &transcript, &error));
+    const struct healcl_plan_options options = {.operations = own};
+    OK(healcl_queue_open(NULL, &options, &queue, &error));
+    OK(healcl_transcript_open_memory("[]", 2, &options, &transcript, &error));
     healcl_operations_free(own);
     struct healcl_tensor *a = new_tensor(queue);
     OK(CALL(queue, NULL, "packed_add", healcl_tensor_argument(a), healcl_int_argument(3),
@@ -385,7 +385,7 @@ enum { REQUESTS = 3, EACH = 36 };
 /* out = 9 + 5 * a by an operation with a body; with row, then a row of that by one without. */
 static struct healcl_transcript *open_request(struct script *script, bool row)
 {
-    const struct healcl_limits limits = {.operations = loaded};
+    const struct healcl_plan_options options = {.operations = loaded};
     struct healcl_transcript *transcript = NULL;
     int64_t values[EACH];
     for (int i = 0; i < EACH; i++)
@@ -399,7 +399,7 @@ static struct healcl_transcript *open_request(struct script *script, bool row)
         script_call(script, "out", "strided_row", "out 2");
     script_download(script, "out");
     script_finish(script);
-    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &limits,
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &options,
                                      &transcript, &error));
     return transcript;
 }
@@ -443,7 +443,7 @@ static void requests_together(void **state)
 
 static struct healcl_transcript *open_doubles(struct script *script)
 {
-    const struct healcl_limits limits = {.operations = loaded, .passes = "none"};
+    const struct healcl_plan_options options = {.operations = loaded, .passes = "none"};
     struct healcl_transcript *transcript = NULL;
     script->operations = loaded->table;
     script_lines(
@@ -451,7 +451,7 @@ static struct healcl_transcript *open_doubles(struct script *script)
         "b (2,3); a (2,3); x (4); set_const_val b 5; t = brittle_double a; u = brittle_double b;"
         "c = empty (2,3) :int64; _modsum_ttc u u 1000003 c; abs x x; get t; get c");
     script_plan(script);
-    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &limits,
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &options,
                                      &transcript, &error));
     return transcript;
 }
@@ -488,13 +488,13 @@ static void calls_are_widened_or_stay(void **state)
 /* A body's facts about results hold for no kernel; derived plans know none of them. */
 static void derived_plans_know_no_more(void **state)
 {
-    const struct healcl_limits limits = {.passes = "none"};
+    const struct healcl_plan_options options = {.passes = "none"};
     const struct healcl_split split = {.input = 2, .axis = 0, .rank = 1, .ranks = 2};
     struct script script = {0};
     struct healcl_transcript *transcript = open_doubles(&script);
     struct plan *part = NULL;
     (void)state;
-    OK(plan_rewrite(script.plan, true, &limits, plan_split, &split, &part, &error));
+    OK(plan_rewrite(script.plan, true, &options, plan_split, &split, &part, &error));
     assert_int_equal(part->step_count, script.plan->step_count);
     for (size_t i = 0; i < part->step_count; i++) {
         assert_int_equal(part->steps[i].residues, script.plan->steps[i].residues);

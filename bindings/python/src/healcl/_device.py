@@ -90,12 +90,12 @@ class Device(Closed):
         synchronous   each call waits, so that an error of data is its own
         """
         from ._calls import QueueHandle
-        from ._operations import limits_of
+        from ._operations import plan_options
         from ._queue import Queue
         queue, watch = ffi.new("struct healcl_queue **"), Watch()
-        limits = limits_of(memory_limit, work_limit, operations, expand)
+        options = plan_options(memory_limit, work_limit, operations, expand)
         self._call(lib.healcl_queue_open_with, ffi.new("struct healcl_queue_options *", {
-            "limits": limits, "synchronous": bool(synchronous), "cancelled_context": watch.context,
+            "plan": options, "synchronous": bool(synchronous), "cancelled_context": watch.context,
             "cancelled": ffi.addressof(lib, "native_cancelled")}), queue)
         return Queue(QueueHandle(queue[0], self, operations, watch))
 

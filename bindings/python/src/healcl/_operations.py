@@ -106,14 +106,14 @@ _EXPAND = {None: lib.HEALCL_EXPAND_VALID, "spec": lib.HEALCL_EXPAND_SPECIFICATIO
            "sdk": lib.HEALCL_EXPAND_SDK}
 
 
-def limits_of(memory_bytes: int, work: int, operations: Optional[Operations],
-              expand: Optional[str], passes: Any = ffi.NULL) -> Any:
-    """A struct healcl_limits."""
+def plan_options(memory_limit: int, work_limit: int, operations: Optional[Operations],
+                 expand: Optional[str], passes: Any = ffi.NULL) -> Any:
+    """A struct healcl_plan_options."""
     if not isinstance(expand, (str, type(None))) or expand not in _EXPAND:
         raise ArgumentError("expand is 'spec', 'sdk' or None, not %r" % (expand,))
-    return ffi.new("struct healcl_limits *",
-                   {"memory_bytes": integer(memory_bytes, "memory_limit", 64),
-                    "work": integer(work, "work_limit", 64), "passes": passes,
+    return ffi.new("struct healcl_plan_options *",
+                   {"memory_limit": integer(memory_limit, "memory_limit", 64),
+                    "work_limit": integer(work_limit, "work_limit", 64), "passes": passes,
                     "operations": pointer_of(operations), "expand": _EXPAND[expand]})
 
 

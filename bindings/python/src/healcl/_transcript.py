@@ -19,7 +19,7 @@ from ._errors import (ArgumentError, CancelledError, NameUnknownError, StateErro
                       integer, nearest, text)
 from ._handle import Closed, Handle, Watch, interrupted
 from ._native import ffi, lib
-from ._operations import Operations, limits_of, pointer_of
+from ._operations import Operations, plan_options, pointer_of
 from ._rows import row, rows
 from ._session import Name, Session
 
@@ -366,14 +366,14 @@ def load(source: Union[str, os.PathLike[str], bytes, bytearray, memoryview], *,
     load(bytes) copies a file that others write to.
     """
     names = ffi.NULL if passes is None else c_string(passes)
-    limits = limits_of(memory_limit, work_limit, operations, expand, names)
+    options = plan_options(memory_limit, work_limit, operations, expand, names)
     pointer = ffi.new("struct healcl_transcript **")
     data, numbered = None, pointer_of(operations)
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = ffi.from_buffer(source)
-        call(lib.healcl_transcript_open_memory, data, len(data), limits, pointer,
+        call(lib.healcl_transcript_open_memory, data, len(data), options, pointer,
              operations=numbered)
     else:
-        call(lib.healcl_transcript_open, c_string(source), limits, pointer, operations=numbered)
+        call(lib.healcl_transcript_open, c_string(source), options, pointer, operations=numbered)
     return Transcript(Handle("transcript", pointer[0], lib.healcl_transcript_close, keep=data),
                       numbered)
