@@ -184,12 +184,8 @@ static void add_ratio(cJSON *object, const struct bench_result *result,
 
 static void add_kernel(cJSON *object, const struct bench_result *result)
 {
-    if (result->kernel)
-        json_add_string(object, "kernel", result->kernel);
-    if (result->manifest)
-        json_add_string(object, "manifest", result->manifest);
-    if (result->not_run[0])
-        json_add_string(object, "not_run", result->not_run);
+    JSON_ADD(object, TEXT("kernel", result->kernel), TEXT("manifest", result->manifest),
+             TEXT("not_run", result->not_run));
 }
 
 static void add_result(cJSON *object, const struct bench_result *result,

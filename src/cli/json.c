@@ -92,6 +92,7 @@ void json_add_members(cJSON *object, const struct json_member *members)
 {
     for (; members->key; members++)
         switch (members->kind) {
+        case JSON_NOTHING: break;
         case JSON_STRING:
             if (members->string)
                 json_add_string(object, members->key, members->string);
@@ -103,6 +104,11 @@ void json_add_members(cJSON *object, const struct json_member *members)
         case JSON_DECIMAL: add_raw(object, members->key, "%.8g", members->decimal); break;
         case JSON_FLAG: add(object, members->key, cJSON_CreateBool(members->flag)); break;
         }
+}
+
+struct json_member json_text_member(const char *key, const char *text)
+{
+    return JSON_IF(text && *text, STRING(key, text));
 }
 
 cJSON *json_row(cJSON *list, const char *key, const char *value)

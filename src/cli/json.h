@@ -27,10 +27,11 @@ void json_add_numbers(cJSON *parent, const char *key, const uint64_t *values, si
 void json_add_integers(cJSON *parent, const char *key, const int64_t *values, size_t count);
 
 /* Adds several members: JSON_ADD(object, STRING("name", name), NUMBER("steps", count)). A NULL
- * string becomes null. Decimals have 8 digits. */
+ * string becomes null. Decimals have 8 digits. Members of JSON_IF are left out unless the condition
+ * holds; texts of TEXT if they are NULL or empty. */
 struct json_member {
     const char *key;
-    enum { JSON_STRING, JSON_NUMBER, JSON_INTEGER, JSON_DECIMAL, JSON_FLAG } kind;
+    enum { JSON_NOTHING, JSON_STRING, JSON_NUMBER, JSON_INTEGER, JSON_DECIMAL, JSON_FLAG } kind;
     const char *string;
     uint64_t number;
     int64_t integer;
@@ -38,9 +39,12 @@ struct json_member {
     bool flag;
 };
 void json_add_members(cJSON *object, const struct json_member *members);
+struct json_member json_text_member(const char *key, const char *text);
 
 #define JSON_ADD(object, ...) \
     json_add_members(object, (const struct json_member[]){__VA_ARGS__, {.key = NULL}})
+#define JSON_IF(condition, ...) ((condition) ? __VA_ARGS__ : (struct json_member){.key = ""})
+#define TEXT(name, value) json_text_member(name, value)
 #define STRING(name, value) JSON_MEMBER(name, JSON_STRING, string, value)
 #define NUMBER(name, value) JSON_MEMBER(name, JSON_NUMBER, number, value)
 #define INTEGER(name, value) JSON_MEMBER(name, JSON_INTEGER, integer, value)

@@ -21,14 +21,10 @@ cJSON *report_of(const char *file, const struct device_info *device)
 
 void report_add_error(cJSON *document, const struct healcl_error *error, bool is_of_driver)
 {
-    cJSON *about = json_add_object(document, "error");
-    JSON_ADD(about, STRING("status", healcl_status_name(error->status)),
-             STRING("message", error->message));
-    if (error->detail)
-        json_add_string(about, "detail", error->detail);
-    if (!is_of_driver)
-        return;
-    JSON_ADD(about, STRING("cause", "driver"), STRING("text", error->message));
+    JSON_ADD(json_add_object(document, "error"),
+             STRING("status", healcl_status_name(error->status)), STRING("message", error->message),
+             TEXT("detail", error->detail), JSON_IF(is_of_driver, STRING("cause", "driver")),
+             JSON_IF(is_of_driver, STRING("text", error->message)));
 }
 
 void report_add_command(cJSON *object, const char *command, const struct device_info *device,
@@ -74,22 +70,18 @@ void report_add_device(cJSON *object, const struct device_info *info)
 
 void report_add_self_test(cJSON *object, enum self_test_outcome outcome, const char *failure)
 {
-    json_add_string(object, "self_test", self_test_outcome_name(outcome));
-    if (outcome == SELF_TEST_FAILED)
-        json_add_string(object, "self_test_failure", failure);
+    JSON_ADD(object, STRING("self_test", self_test_outcome_name(outcome)),
+             JSON_IF(outcome == SELF_TEST_FAILED, STRING("self_test_failure", failure)));
 }
 
 void report_add_tuning(cJSON *object, const struct device_tuning *tuning)
 {
     char text[TUNING_TEXT_SIZE], buffer[TUNING_SOURCE_SIZE];
     const char *source = tuning_source_name(tuning, buffer);
-    JSON_ADD(object, FLAG("tuned", source != NULL));
-    if (source)
-        json_add_string(object, "tuned_by", source);
-    if (tuning->cached_is_unreadable)
-        json_add_string(object, "tuning_failure", CACHED_UNREADABLE);
     tuning_format(tuning, text);
-    json_add_string(object, "tuning", text);
+    JSON_ADD(object, FLAG("tuned", source != NULL), TEXT("tuned_by", source),
+             JSON_IF(tuning->cached_is_unreadable, STRING("tuning_failure", CACHED_UNREADABLE)),
+             STRING("tuning", text));
 }
 
 void report_add_roofline(cJSON *object, const struct roofline *roofline)

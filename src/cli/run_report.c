@@ -24,14 +24,12 @@ static void add_kinds(cJSON *object, const struct plan *plan, const struct segme
     for (size_t number = 0; number < operation_count(plan->table); number++) {
         if (planned->counts[number] == 0)
             continue;
-        cJSON *kind = json_add_object(kinds, NULL);
-        JSON_ADD(kind, STRING("name", profile->name), NUMBER("count", profile->count),
-                 NUMBER("time_ns", profile->nanoseconds), NUMBER("bytes", bytes[number]),
-                 NUMBER("fallbacks", profile->fallbacks));
-        if (profile->fallbacks > 0) {
-            JSON_ADD(kind, NUMBER("fallback_ns", profile->fallback_nanoseconds),
-                     STRING("fallback_reason", profile->fallback_reason));
-        }
+        const bool fell_back = profile->fallbacks > 0;
+        JSON_ADD(json_add_object(kinds, NULL), STRING("name", profile->name),
+                 NUMBER("count", profile->count), NUMBER("time_ns", profile->nanoseconds),
+                 NUMBER("bytes", bytes[number]), NUMBER("fallbacks", profile->fallbacks),
+                 JSON_IF(fell_back, NUMBER("fallback_ns", profile->fallback_nanoseconds)),
+                 JSON_IF(fell_back, STRING("fallback_reason", profile->fallback_reason)));
         profile++;
     }
     free(bytes);
@@ -44,10 +42,10 @@ static void add_segment(cJSON *segments, const struct run_facts *facts, size_t i
     cJSON *object = json_add_object(segments, NULL);
     JSON_ADD(object, STRING("name", segment->name), NUMBER("operations", segment->operations),
              NUMBER("bytes_up", segment->bytes_up), NUMBER("bytes_down", segment->bytes_down),
-             NUMBER("time_ns", segment->nanoseconds));
-    if (facts->roofline.bytes > 0)
-        json_add_number(object, "roofline_ns", roofline_time(&facts->roofline, &planned->after));
-    JSON_ADD(object, NUMBER("profiled_ns", segment->profiled_nanoseconds),
+             NUMBER("time_ns", segment->nanoseconds),
+             JSON_IF(facts->roofline.bytes > 0,
+                     NUMBER("roofline_ns", roofline_time(&facts->roofline, &planned->after))),
+             NUMBER("profiled_ns", segment->profiled_nanoseconds),
              NUMBER("without_command_ns", segment->without_command_nanoseconds),
              NUMBER("not_begun_ns", segment->not_begun_nanoseconds));
     add_kinds(object, facts->plan, planned, segment->profiles);
@@ -90,12 +88,11 @@ static void add_roofline(cJSON *document, const struct run_facts *facts)
 static void add_verdict(cJSON *document, const struct run_facts *facts)
 {
     const struct healcl_report *report = facts->report;
-    if (report->verdict == HEALCL_NOTHING_TO_VERIFY)
-        JSON_ADD(document, STRING("verified", NULL));
-    else
-        JSON_ADD(document, FLAG("verified", report->verdict == HEALCL_VERIFIED));
-    cJSON *results = json_add_object(document, "results");
-    JSON_ADD(results, NUMBER("total", report->results), NUMBER("expected", facts->plan->expected),
+    JSON_ADD(document, report->verdict == HEALCL_NOTHING_TO_VERIFY
+                           ? STRING("verified", NULL)
+                           : FLAG("verified", report->verdict == HEALCL_VERIFIED));
+    JSON_ADD(json_add_object(document, "results"), NUMBER("total", report->results),
+             NUMBER("expected", facts->plan->expected),
              NUMBER("compared", report->results_compared),
              NUMBER("different", report->results_different));
     cJSON *differences = json_add_array(document, "differences");
@@ -163,10 +160,10 @@ static void add_manifest_kernels(cJSON *document, const struct healcl_report *re
     cJSON *list = json_add_array(document, "manifest_kernels");
     for (size_t i = 0; i < report->manifest_kernel_count; i++) {
         const struct healcl_manifest_kernel *kernel = &report->manifest_kernels[i];
-        cJSON *object = json_add_object(list, NULL);
-        JSON_ADD(object, STRING("name", kernel->name), STRING("of", kernel->what),
-                 STRING("manifest", kernel->manifest), FLAG("replaces", kernel->replaces),
-                 NUMBER("steps", kernel->steps), FLAG("tuned", kernel->tuned));
+        JSON_ADD(json_add_object(list, NULL), STRING("name", kernel->name),
+                 STRING("of", kernel->what), STRING("manifest", kernel->manifest),
+                 FLAG("replaces", kernel->replaces), NUMBER("steps", kernel->steps),
+                 FLAG("tuned", kernel->tuned));
     }
 }
 
@@ -517,16 +514,11 @@ static cJSON *row_of(cJSON *rows, const struct trace_span *span, const struct st
     free(key);
     if (json_at(row, "kernel"))
         return row;
-    json_add_string(row, "kernel", span->name);
-    if (*kind)
-        json_add_string(row, "step", kind);
-    if (*name)
-        json_add_string(row, "variant", name);
+    JSON_ADD(row, STRING("kernel", span->name), TEXT("step", kind), TEXT("variant", name));
     json_increase(row, "launches", 0);
     JSON_ADD(row, NUMBER("work_groups", span->groups), NUMBER("local_size", span->local_size));
     json_increase(row, "time_ns", 0);
-    if (why)
-        json_add_string(row, "why_general", why);
+    JSON_ADD(row, TEXT("why_general", why));
     return row;
 }
 

@@ -21,10 +21,8 @@ static void print_object(cJSON *object, const char *before, FILE *stream)
 static cJSON *event(const char *ph, int track, const char *name)
 {
     cJSON *object = cJSON_CreateObject();
-    JSON_ADD(object, STRING("ph", ph), NUMBER("pid", PROCESS));
-    if (track >= 0)
-        json_add_number(object, "tid", (uint64_t)track + 1);
-    json_add_string(object, "name", name);
+    JSON_ADD(object, STRING("ph", ph), NUMBER("pid", PROCESS),
+             JSON_IF(track >= 0, NUMBER("tid", (uint64_t)track + 1)), STRING("name", name));
     return object;
 }
 
@@ -42,27 +40,22 @@ static void add_time(cJSON *object, const char *key, uint64_t nanoseconds)
 static void add_arguments(cJSON *object, const struct trace_span *span)
 {
     const struct manifest_kernel *kernel = &span->manifest;
-    if (span->operation) {
-        JSON_ADD(object, STRING("op", span->operation), NUMBER("entry", span->entry));
-    }
-    if (span->program) {
-        JSON_ADD(object, STRING("program", span->program), NUMBER("work_groups", span->groups),
-                 NUMBER("local_size", span->local_size));
-    }
-    if (span->options)
-        json_add_string(object, "options", span->options);
-    if (kernel->name && kernel->file) {
-        JSON_ADD(object, STRING("manifest", kernel->file), STRING("alternative", kernel->name));
-        if (kernel->replaces)
-            json_add_string(object, "replaces", kernel->replaces);
-        JSON_ADD(object, FLAG("tuned", kernel->is_tuned));
-    }
-    if (span->bytes > 0)
-        json_add_number(object, "bytes", span->bytes);
-    if (span->program && span->start > span->enqueued)
-        json_add_number(object, "waited_ns", span->start - span->enqueued);
-    if (span->track != TRACE_HOST && span->clock == CLOCK_HOST)
-        json_add_string(object, "clock", "host");
+    const bool is_manifests = kernel->name && kernel->file;
+    JSON_ADD(
+        object, JSON_IF(span->operation, STRING("op", span->operation)),
+        JSON_IF(span->operation, NUMBER("entry", span->entry)),
+        JSON_IF(span->program, STRING("program", span->program)),
+        JSON_IF(span->program, NUMBER("work_groups", span->groups)),
+        JSON_IF(span->program, NUMBER("local_size", span->local_size)),
+        JSON_IF(span->options, STRING("options", span->options)),
+        JSON_IF(is_manifests, STRING("manifest", kernel->file)),
+        JSON_IF(is_manifests, STRING("alternative", kernel->name)),
+        JSON_IF(is_manifests && kernel->replaces, STRING("replaces", kernel->replaces)),
+        JSON_IF(is_manifests, FLAG("tuned", kernel->is_tuned)),
+        JSON_IF(span->bytes > 0, NUMBER("bytes", span->bytes)),
+        JSON_IF(span->program && span->start > span->enqueued,
+                NUMBER("waited_ns", span->start - span->enqueued)),
+        JSON_IF(span->track != TRACE_HOST && span->clock == CLOCK_HOST, STRING("clock", "host")));
 }
 
 static void print_span(const struct trace *trace, const struct trace_span *span, FILE *stream)

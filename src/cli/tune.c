@@ -189,15 +189,12 @@ static enum healcl_status tune(void *context, struct healcl_error *error)
 
 static void add_alternative(cJSON *object, const struct tune_alternative *alternative)
 {
+    const bool is_right = alternative->outcome == TUNE_RIGHT;
     JSON_ADD(object, STRING("subject", alternative->subject), STRING("choice", alternative->choice),
-             STRING("outcome", tune_outcome_names[alternative->outcome]));
-    if (alternative->outcome == TUNE_RIGHT) {
-        JSON_ADD(object, NUMBER("time_ns", (uint64_t)alternative->nanoseconds),
-                 NUMBER("median_ns", (uint64_t)alternative->median_nanoseconds));
-    }
-    if (*alternative->reason)
-        json_add_string(object, "reason", alternative->reason);
-    JSON_ADD(object, FLAG("chosen", alternative->chosen));
+             STRING("outcome", tune_outcome_names[alternative->outcome]),
+             JSON_IF(is_right, NUMBER("time_ns", (uint64_t)alternative->nanoseconds)),
+             JSON_IF(is_right, NUMBER("median_ns", (uint64_t)alternative->median_nanoseconds)),
+             TEXT("reason", alternative->reason), FLAG("chosen", alternative->chosen));
 }
 
 /* Subjects that were not measured completely. */
