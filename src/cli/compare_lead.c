@@ -310,13 +310,10 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
 
 char *compare_lead(const struct comparison *comparison)
 {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        xmalloc_fail();
+    FILE *stream = xopen_memstream(&text, &size);
     put_lead(comparison, stream);
-    if (fclose(stream) != 0)
-        xmalloc_fail();
+    xclose(stream);
     return text;
 }

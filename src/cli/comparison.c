@@ -142,18 +142,6 @@ size_t compare_end_early(struct comparison *comparison)
 
 enum { FACT_SIZE = 256 };
 
-/* The value of a line "key : value" of Linux; false: the line has another key. */
-static bool take_value(const char *line, const char *key, char value[FACT_SIZE])
-{
-    const size_t length = strlen(key);
-    if (strncmp(line, key, length) != 0 || line[length + strspn(line + length, " \t")] != ':')
-        return false;
-    const char *text = strchr(line, ':') + 1;
-    text += strspn(text, " \t");
-    snprintf(value, FACT_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
-    return true;
-}
-
 /* name: "AMD EPYC 9354 32-Core Processor"; model: "family 25, model 17, stepping 1". Both are "" if
  * Linux does not report them. */
 static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
@@ -164,15 +152,17 @@ static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
                  {"stepping", "stepping"},           {"microcode", "microcode"},
                  {"CPU implementer", "implementer"}, {"CPU part", "part"},
                  {"CPU revision", "revision"}};
-    char line[512], value[FACT_SIZE];
+    char line[512], key[32], value[FACT_SIZE];
     *name = *model = 0;
     FILE *file = fopen("/proc/cpuinfo", "re");
     while (file && fgets(line, sizeof line, file) && *line != '\n') { /* first processor */
-        if (take_value(line, "model name", name))
+        if (sscanf(line, "%31[^\t:] : %255[^\n]", key, value) != 2)
             continue;
+        if (strcmp(key, "model name") == 0)
+            snprintf(name, FACT_SIZE, "%s", value);
         for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
             const size_t used = strlen(model);
-            if (take_value(line, facts[i].key, value))
+            if (strcmp(key, facts[i].key) == 0)
                 snprintf(model + used, FACT_SIZE - used, "%s%s %.40s", used > 0 ? ", " : "",
                          facts[i].word, value);
         }
@@ -276,19 +266,16 @@ static void write_environment(FILE *stream)
 void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
                          size_t count)
 {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        xmalloc_fail();
+    FILE *stream = xopen_memstream(&text, &size);
     write_environment(stream);
     fprintf(stream, "healcl %s", command);
     for (size_t i = 0; i < count; i++) {
         putc(' ', stream);
         text_shell(stream, arguments[i]);
     }
-    if (fclose(stream) != 0)
-        xmalloc_fail();
+    xclose(stream);
     compare_put_text(object, "command", text);
     free(text);
 }

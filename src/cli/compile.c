@@ -65,11 +65,9 @@ static enum healcl_status run_files(struct compile_command *self, struct healcl_
 static void name_device(cJSON *manifest, const struct device_info *info)
 {
     cJSON_DeleteItemFromObject(manifest, "device");
-    cJSON *device = cJSON_AddObjectToObject(manifest, "device");
-    cJSON_AddStringToObject(device, "platform", info->platform);
-    cJSON_AddStringToObject(device, "name", info->name);
-    cJSON_AddStringToObject(device, "driver", info->driver);
-    cJSON_AddStringToObject(device, "version", info->version);
+    JSON_ADD(json_add_object(manifest, "device"), STRING("platform", info->platform),
+             STRING("name", info->name), STRING("driver", info->driver),
+             STRING("version", info->version));
 }
 
 /* Runs all transcripts, and records the programs that were built. */

@@ -110,9 +110,8 @@ static void add_segment(cJSON *segments, const struct plan *plan, const struct s
     cJSON *object = json_add_object(segments, NULL);
     JSON_ADD(object, STRING("name", segment->name), NUMBER("operations", segment->operations),
              NUMBER("frees", segment->frees), NUMBER("bytes_up", segment->bytes_up),
-             NUMBER("bytes_down", segment->bytes_down));
-    if (device)
-        json_add_number(object, "kernel_launches", launches_of(plan, segment, device));
+             NUMBER("bytes_down", segment->bytes_down),
+             JSON_IF(device, NUMBER("kernel_launches", launches_of(plan, segment, device))));
     add_costs(object, &segment->after, roofline);
     add_costs(json_add_object(object, "without_passes"), &segment->before, roofline);
     cJSON *changes = json_add_object(object, "passes");
@@ -120,11 +119,10 @@ static void add_segment(cJSON *segments, const struct plan *plan, const struct s
         json_add_number(changes, passes[i].name, segment->pass_changes[i]);
     cJSON *kinds = json_add_array(object, "operations_by_kind");
     for (size_t number = 0; number < operation_count(plan->table); number++) {
-        if (segment->counts[number] == 0)
-            continue;
-        cJSON *kind = json_add_object(kinds, NULL);
-        JSON_ADD(kind, STRING("name", operation_at(plan->table, number)->name),
-                 NUMBER("count", segment->counts[number]));
+        if (segment->counts[number] > 0)
+            JSON_ADD(json_add_object(kinds, NULL),
+                     STRING("name", operation_at(plan->table, number)->name),
+                     NUMBER("count", segment->counts[number]));
     }
 }
 
@@ -234,14 +232,14 @@ static cJSON *report(void *context)
     const struct plan *plan = self->transcript->plan;
     const struct roofline *roofline = &self->rates;
     cJSON *document = json_report();
+    /* The storage of constants is not a tensor of the transcript. */
+    const size_t allocations = plan->storage_count - (plan->storage_count > 0);
     JSON_ADD(document, STRING("transcript", self->job.file), NUMBER("entries", plan->entries),
              NUMBER("operations", plan->operations), NUMBER("frees", plan->frees),
-             NUMBER("tensors", plan->tensors));
-    /* The storage of constants is not a tensor of the transcript. */
-    JSON_ADD(document, NUMBER("allocations", plan->storage_count - (plan->storage_count > 0)),
+             NUMBER("tensors", plan->tensors), NUMBER("allocations", allocations),
              NUMBER("steps", plan->step_count));
-    cJSON *results = json_add_object(document, "results");
-    JSON_ADD(results, NUMBER("total", plan->results), NUMBER("expected", plan->expected));
+    JSON_ADD(json_add_object(document, "results"), NUMBER("total", plan->results),
+             NUMBER("expected", plan->expected));
     JSON_ADD(document, NUMBER("bytes_up", plan->bytes_up), NUMBER("bytes_down", plan->bytes_down),
              NUMBER("device_memory_peak", plan->bytes_peak));
     (void)report_add_memory(document, &self->memory);
@@ -283,14 +281,12 @@ static void print_plan(const cJSON *document, const struct style *style)
         {"up", "{bytes_up:bytes?}", VIEW_RIGHT},
         {"down", "{bytes_down:bytes?}", VIEW_RIGHT},
         {"launches", "{kernel_launches}", VIEW_RIGHT}}; /* with --kernels */
-    const size_t columns = sizeof segment_columns / sizeof *segment_columns;
     static const struct view_column kind_columns[] = {{"operation", "{name}", VIEW_SHRINKS},
                                                       {"count", "{count}", VIEW_RIGHT}};
     VIEW_LINES(style, document, lines);
     if (json_number_at(document, "segments") > 0) {
         putc('\n', style->stream);
-        view_table(style, json_at(document, "segments"), segment_columns,
-                   json_at(document, "kernels") ? columns : columns - 1);
+        VIEW_TABLE(style, json_at(document, "segments"), segment_columns);
     }
     if (json_number_at(document, "operations") > 0) {
         cJSON *kinds = report_sum_kinds(document);
@@ -532,14 +528,11 @@ static void print_steps(const struct plan *plan, const struct style *style)
         fprintf(style->stream, "\n%s\n", name);
         for (size_t i = 0; i < segment->step_count; i++) {
             const struct step *step = &plan->steps[segment->first_step + i];
-            char *text = NULL;
+            char *text;
             size_t size;
-            FILE *line = open_memstream(&text, &size);
-            if (!line)
-                xmalloc_fail();
+            FILE *line = xopen_memstream(&text, &size);
             print_step(step, line);
-            if (fclose(line) != 0)
-                xmalloc_fail();
+            xclose(line);
             print_entries(step->origins, style->stream);
             text_wrap(style->stream, text, STEP_INDENT, STEP_INDENT, style->width);
             free(text);

@@ -156,6 +156,14 @@ bool json_is(const cJSON *object, const char *path, const char *text)
     return strcmp(json_text(object, path), text) == 0;
 }
 
+bool json_any(const cJSON *list, const char *key)
+{
+    const cJSON *item = list ? list->child : NULL;
+    while (item && !cJSON_IsTrue(json_at(item, key)))
+        item = item->next;
+    return item;
+}
+
 uint64_t json_number_at(const cJSON *object, const char *path)
 {
     const cJSON *item = json_at(object, path);

@@ -76,6 +76,9 @@ bool json_is(const cJSON *object, const char *path, const char *text);
 /* The integer at a path, or the length of an array there; else 0. */
 uint64_t json_number_at(const cJSON *object, const char *path);
 
+/* Whether a member of any object of a list is true. */
+bool json_any(const cJSON *list, const char *key);
+
 /* Whether item is a number; *value is that number. */
 bool json_decimal_of(const cJSON *item, double *value);
 

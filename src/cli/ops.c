@@ -20,11 +20,9 @@ static void add_forms(cJSON *object, const struct operation_table *table,
         cJSON *about = json_add_object(list, NULL);
         json_add_string(about, "name", form->name);
         cJSON *arguments = json_add_array(about, "arguments");
-        for (uint32_t j = 0; j < form->parameter_count; j++) {
-            cJSON *argument = json_add_object(arguments, NULL);
-            JSON_ADD(argument, STRING("name", form->parameters[j].name),
+        for (uint32_t j = 0; j < form->parameter_count; j++)
+            JSON_ADD(json_add_object(arguments, NULL), STRING("name", form->parameters[j].name),
                      STRING("kind", parameter_traits[form->parameters[j].kind].name));
-        }
     }
 }
 

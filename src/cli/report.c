@@ -31,11 +31,9 @@ void report_add_command(cJSON *object, const char *command, const struct device_
                         const struct healcl_operations *manifests, const char *option,
                         const char *operand)
 {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        xmalloc_fail();
+    FILE *stream = xopen_memstream(&text, &size);
     fprintf(stream, "healcl %s -d %u:%u", command, device->platform_index, device->device_index);
     const struct operation_folder *folder = manifests ? manifests->folders : NULL;
     for (; folder; folder = folder->next) {
@@ -44,8 +42,7 @@ void report_add_command(cJSON *object, const char *command, const struct device_
     }
     fprintf(stream, " %s", option);
     text_shell(stream, operand);
-    if (fclose(stream) != 0)
-        xmalloc_fail();
+    xclose(stream);
     json_add_string(object, "repeat", text);
     free(text);
 }

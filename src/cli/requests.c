@@ -348,14 +348,12 @@ static void add_audit(cJSON *document, const struct request_audit *audit)
              NUMBER("steps_left_out", facts->steps_left_out), NUMBER("audits", facts->audits),
              NUMBER("elements", facts->elements), NUMBER("ns", facts->nanoseconds));
     cJSON *kernels = json_add_array(object, "kernels");
-    for (size_t i = 0; i < facts->kernel_count; i++) {
-        cJSON *kernel = json_add_object(kernels, NULL);
-        JSON_ADD(kernel, STRING("name", facts->kernels[i].name),
+    for (size_t i = 0; i < facts->kernel_count; i++)
+        JSON_ADD(json_add_object(kernels, NULL), STRING("name", facts->kernels[i].name),
                  NUMBER("steps", facts->kernels[i].steps),
                  NUMBER("steps_audited", facts->kernels[i].steps_audited),
                  NUMBER("audits", facts->kernels[i].audits),
                  NUMBER("elements", facts->kernels[i].elements));
-    }
     if (facts->difference)
         add_difference(json_add_object(object, "difference"), audit);
 }

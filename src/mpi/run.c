@@ -283,14 +283,14 @@ static cJSON *report(void *context)
     cJSON *ranks = json_add_array(document, "ranks");
     for (uint32_t i = 0; i < self->split.ranks; i++) {
         const struct ran *ran = &self->all[i];
-        cJSON *object = json_add_object(ranks, NULL);
-        JSON_ADD(
-            object, NUMBER("rank", i), STRING("host", ran->host), STRING("device", ran->device),
-            NUMBER("ns", ran->nanoseconds), NUMBER("exchange_ns", ran->exchange_nanoseconds),
-            NUMBER("bytes_sent", ran->bytes_sent), NUMBER("bytes_foreseen", ran->bytes_foreseen),
-            NUMBER("bytes_uploaded", ran->bytes_uploaded),
-            NUMBER("tensor_bytes", ran->tensor_bytes),
-            NUMBER("device_bytes_peak", ran->device_bytes));
+        JSON_ADD(json_add_object(ranks, NULL), NUMBER("rank", i), STRING("host", ran->host),
+                 STRING("device", ran->device), NUMBER("ns", ran->nanoseconds),
+                 NUMBER("exchange_ns", ran->exchange_nanoseconds),
+                 NUMBER("bytes_sent", ran->bytes_sent),
+                 NUMBER("bytes_foreseen", ran->bytes_foreseen),
+                 NUMBER("bytes_uploaded", ran->bytes_uploaded),
+                 NUMBER("tensor_bytes", ran->tensor_bytes),
+                 NUMBER("device_bytes_peak", ran->device_bytes));
     }
     report_add_parts(document, self->part);
     return document;

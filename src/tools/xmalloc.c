@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,4 +55,15 @@ char *xasprintf(const char *format, ...)
     (void)vsnprintf(text, (size_t)length + 1, format, arguments);
     va_end(arguments);
     return text;
+}
+
+FILE *xopen_memstream(char **text, size_t *size)
+{
+    return xchecked(open_memstream(text, size));
+}
+
+void xclose(FILE *stream)
+{
+    if (fclose(stream) != 0)
+        xmalloc_fail();
 }

@@ -3,7 +3,7 @@
 #ifndef HEALCL_TOOLS_XMALLOC_H
 #define HEALCL_TOOLS_XMALLOC_H
 
-#include <stddef.h>
+#include <stdio.h>
 
 /* Allocate memory, to be freed with free(). A size of 0 counts as 1. A product that overflows
  * counts as lack of memory. */
@@ -12,6 +12,10 @@ void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *memory, size_t count, size_t size);
 char *xstrdup(const char *text);
 __attribute__((format(printf, 1, 2))) char *xasprintf(const char *format, ...);
+
+/* Opens a stream into memory, as open_memstream does. *text is whole once xclose has closed it. */
+FILE *xopen_memstream(char **text, size_t *size);
+void xclose(FILE *stream);
 
 /* Ends the program when memory runs out. A program must set this handler first. It prints one line
  * for the user, and exits with code 4. */
