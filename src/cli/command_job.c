@@ -75,7 +75,7 @@ int job_run(const struct command *command, void *self)
     warn_of_builds(job->device);
     int code = status == HEALCL_OK ? job_report(command, self)
                                    : report_files_error(&job->json, &job->junit, job->file, &error,
-                                                        false, job->verbose);
+                                                        job->is_of_driver, job->verbose);
     code = finish_output(code);
     if (steps->conclude)
         code = steps->conclude(self, code);

@@ -18,6 +18,7 @@ struct command_job {
     struct report_file json, junit;
     bool quiet, verbose; /* print only errors; print places of errors in the source */
     uint32_t timeout;    /* seconds; 0: none was given */
+    bool is_of_driver;   /* a driver caused the error of the command's work */
     struct progress progress;
     struct healcl_device *device; /* closed at the end of the job */
 };

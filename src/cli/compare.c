@@ -19,21 +19,11 @@ enum {
     STEADY_MAX = 15,      /* requests; enough for an interval */
 };
 
-/* The files that are written, one of each kind. */
-enum output_kind {
-    OUTPUT_JSON,
-    OUTPUT_JUNIT,
-    OUTPUT_CSV,
-    OUTPUT_MARKDOWN,
-    OUTPUT_HTML,
-    OUTPUT_COUNT
-};
+/* The files that are written besides those of the job. */
+enum output_kind { OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_HTML, OUTPUT_COUNT };
 
 static void (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) = {
-    [OUTPUT_JSON] = compare_print_json, [OUTPUT_JUNIT] = compare_print_junit,
-    [OUTPUT_CSV] = compare_print_csv,   [OUTPUT_MARKDOWN] = compare_print_markdown,
-    [OUTPUT_HTML] = compare_print_html,
-};
+    compare_print_csv, compare_print_markdown, compare_print_html};
 
 /* The state of `healcl compare`. */
 struct compare_command {
@@ -41,7 +31,6 @@ struct compare_command {
     struct words devices, baselines, kept; /* kept: segments whose uploads steady requests keep */
     const char *results;                   /* a folder, or NULL */
     bool no_measure, no_fallback, judges_times;
-    bool is_of_driver;  /* a driver prevented finding any device */
     double fail_slower; /* percent */
     uint32_t repeat;
     struct report_file outputs[OUTPUT_COUNT];
@@ -107,7 +96,7 @@ static enum healcl_status list_devices(struct compare_command *self, const char 
                   self->job.timeout, &result, error));
     const bool is_usage = selector && result.code == EXIT_USAGE;
     const bool none = compare_add_devices(&self->comparison, result.text, selector != NULL,
-                                          &self->is_of_driver) == 0;
+                                          &self->job.is_of_driver) == 0;
     if (none && result.end == PROCESS_EXITED &&
         (!selector || is_usage || result.code == EXIT_DEVICE))
         status = ERROR(error, is_usage ? HEALCL_USAGE : HEALCL_DEVICE, "%.600s",
@@ -117,8 +106,8 @@ static enum healcl_status list_devices(struct compare_command *self, const char 
     else if (none)
         status = ERROR(error, HEALCL_DEVICE, "listing the devices %s; name one with --device",
                        result.end == PROCESS_KILLED ? "crashed" : "took too long");
-    self->is_of_driver |= result.end != PROCESS_EXITED;
-    self->is_of_driver &= status != HEALCL_OK;
+    self->job.is_of_driver |= result.end != PROCESS_EXITED;
+    self->job.is_of_driver &= status != HEALCL_OK;
     process_result_release(&result);
     return status;
 }
@@ -223,32 +212,26 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
 }
 
 /* Times a first result without cached data of this machine. healcl's caches, with the choices of
- * tune, and those of drivers are in folders that are empty at first. */
+ * tune, and those of drivers are in a folder that is empty at first. No process with the usual
+ * caches may follow. */
 static enum healcl_status run_cold(struct compare_command *self, cJSON *run,
                                    struct healcl_error *error)
 {
     static const char *const variables[] = {
         "HEALCL_CACHE_DIR", "XDG_CACHE_HOME",  "POCL_CACHE_DIR",     "MESA_SHADER_CACHE_DIR",
         "NEO_CACHE_DIR",    "CUDA_CACHE_PATH", "AMD_COMGR_CACHE_DIR"};
-    enum { FOLDERS = sizeof variables / sizeof *variables, OPEN_FOLDERS = 16 };
+    enum { OPEN_FOLDERS = 16 };
+    const size_t transcript = json_number_at(run, "transcript_at");
     const char *selector = selector_of(self, run);
-    char folder[] = "/tmp/healcl-cold-XXXXXX", *before[FOLDERS];
+    char folder[] = "/tmp/healcl-cold-XXXXXX";
     struct process_result result;
     if (self->no_measure || !compare_is_right(run) || strcmp(selector, COMPARE_REFERENCE) == 0 ||
         !mkdtemp(folder))
         return HEALCL_OK;
-    for (size_t i = 0; i < FOLDERS; i++) {
-        char *path = xasprintf("%s/%s", folder, variables[i]);
-        before[i] = getenv(variables[i]) ? xstrdup(getenv(variables[i])) : NULL;
-        (void)setenv(variables[i], path, 1);
-        free(path);
-    }
-    const enum healcl_status status =
-        run_file(self, selector, json_number_at(run, "transcript_at"), 1, NULL, &result, error);
-    for (size_t i = 0; i < FOLDERS; i++) {
-        (void)(before[i] ? setenv(variables[i], before[i], 1) : unsetenv(variables[i]));
-        free(before[i]);
-    }
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        (void)setenv(variables[i], folder, 1);
+    progress_say(&self->job.progress, "cold start: %s: %s", selector, self->job.files[transcript]);
+    const enum healcl_status status = run_file(self, selector, transcript, 1, NULL, &result, error);
     (void)nftw(folder, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
     TRY(status);
     cJSON *top = cJSON_Parse(result.text);
@@ -283,7 +266,6 @@ static enum healcl_status make_runs(struct compare_command *self, struct healcl_
     cJSON *run = self->comparison.runs->child;
     for (size_t i = 0; i < self->run_count; i++, run = run->next) {
         TRY(run_one(self, run, error));
-        TRY(run_cold(self, run, error));
         self->made++;
     }
     run = self->comparison.runs->child;
@@ -304,6 +286,9 @@ static enum healcl_status run_all(struct compare_command *self, struct healcl_er
     TRY(make_runs(self, error));
     for (size_t i = 0; i < self->job.file_count; i++)
         TRY(judge(self, i, error));
+    cJSON *run = comparison->runs->child;
+    for (size_t i = 0; i < self->run_count; i++, run = run->next)
+        TRY(run_cold(self, run, error));
     return HEALCL_OK;
 }
 
@@ -347,13 +332,21 @@ static enum healcl_status begin(struct compare_command *self, struct healcl_erro
     return add_baselines(self, error);
 }
 
-static enum healcl_status compare(struct compare_command *self, struct healcl_error *error)
+static enum healcl_status compare(void *context, struct healcl_error *error)
 {
-    TRY(begin(self, error));
-    enum healcl_status status = run_all(self, error);
+    struct compare_command *self = context;
+    progress_start_long(&self->job.progress);
+    enum healcl_status status = begin(self, error);
+    if (status == HEALCL_OK)
+        status = run_all(self, error);
     /* Runs made before an interruption are reported. */
-    if (self->interrupted && compare_end_early(&self->comparison) > 0)
+    if (self->interrupted) {
+        if (compare_end_early(&self->comparison) == 0) {
+            progress_end(&self->job.progress);
+            raise(self->interrupted);
+        }
         status = HEALCL_OK;
+    }
     if (status == HEALCL_OK) {
         compare_describe_load(&self->comparison, "load_after");
         compare_conclude(&self->comparison);
@@ -361,15 +354,35 @@ static enum healcl_status compare(struct compare_command *self, struct healcl_er
     return status;
 }
 
-static int print_all(struct compare_command *self)
+static cJSON *report(void *context)
 {
-    struct style style = style_of(stdout);
+    return cJSON_Duplicate(((struct compare_command *)context)->comparison.top, true);
+}
+
+/* The table is not printed beside another output. */
+static void print(void *context, const cJSON *document, const struct style *style)
+{
+    const struct compare_command *self = context;
     bool on_stdout = false;
-    int code = EXIT_VERIFIED;
+    (void)document;
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         on_stdout |= self->outputs[i].on_stdout;
-    if (!on_stdout) /* the table is not printed alone */
-        compare_print_table(&self->comparison, &style);
+    if (!on_stdout)
+        compare_print_table(&self->comparison, style);
+}
+
+static void print_junit(void *context, const cJSON *document, FILE *stream)
+{
+    (void)document;
+    compare_print_junit(&((struct compare_command *)context)->comparison, stream);
+}
+
+/* Writes the other outputs, and the result files of devices unless interrupted. Returns an exit
+ * code. */
+static int write_files(struct compare_command *self)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    int code = EXIT_VERIFIED;
     for (size_t i = 0; i < OUTPUT_COUNT && code == EXIT_VERIFIED; i++) {
         FILE *stream = report_file_stream(&self->outputs[i]);
         if (!stream)
@@ -377,16 +390,10 @@ static int print_all(struct compare_command *self)
         printers[i](&self->comparison, stream);
         code = report_file_end(&self->outputs[i], code, false);
     }
-    return code;
-}
-
-/* Writes the result files of devices, unless interrupted. Returns an exit code. */
-static int write_results(const struct compare_command *self)
-{
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (self->results && !self->interrupted)
+    code = finish_output(code);
+    if (code == EXIT_VERIFIED && self->results && !self->interrupted)
         (void)compare_write_results(&self->comparison, self->results, &error);
-    return end_error(&error, false);
+    return code == EXIT_VERIFIED ? end_error(&error, false) : code;
 }
 
 /* Prints slowdowns above the limit, and those that could not be judged. */
@@ -409,31 +416,17 @@ static void print_slowdowns(const struct comparison *comparison)
     }
 }
 
-static int run(const struct command *command, void *context)
+static int conclude(void *context, int code)
 {
     struct compare_command *self = context;
-    struct healcl_error error = {.status = HEALCL_OK};
-    (void)command;
-    progress_start_long(&self->job.progress);
-    enum healcl_status status = compare(self, &error);
-    progress_end(&self->job.progress);
-    int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK)
-        code = print_all(self);
-    else if (!self->interrupted)
-        code = report_files_error(&self->outputs[OUTPUT_JSON], &self->outputs[OUTPUT_JUNIT], NULL,
-                                  &error, self->is_of_driver, false);
-    if (status == HEALCL_OK && code == EXIT_VERIFIED)
-        code = write_results(self);
-    if (status == HEALCL_OK && code == EXIT_VERIFIED && !self->interrupted) {
-        fflush(stdout); /* the following lines are printed below the table */
+    if (code == EXIT_VERIFIED)
+        code = write_files(self);
+    if (code == EXIT_VERIFIED && !self->interrupted) {
         print_slowdowns(&self->comparison);
         code = compare_worst(&self->comparison);
     }
-    healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         report_file_discard(&self->outputs[i]);
-    code = finish_output(code);
     if (self->interrupted)
         raise(self->interrupted);
     return code;
@@ -452,8 +445,8 @@ static int take_percent(const struct command *command, const struct command_opti
     return EXIT_VERIFIED;
 }
 
-#define OUTPUT(name, number, does) \
-    name, 0, OPTION_REPORT, "FILE|-", does, KEPT_IN(struct compare_command, outputs[number])
+#define OUTPUT(name, member, does) \
+    name, 0, OPTION_REPORT, "FILE|-", does, KEPT_IN(struct compare_command, member)
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
@@ -491,11 +484,12 @@ static const struct command_option options[] = {
      "write what each device did into DIR/VENDOR-DEVICE.json, for others to check "
      "(docs/COMPARE.md); healcl check adds to it",
      KEPT_IN(struct compare_command, results)},
-    {OUTPUT("html", OUTPUT_HTML, "write a page that sorts and filters, and needs no other file")},
-    {OUTPUT("markdown", OUTPUT_MARKDOWN, "write tables for an issue or a pull request")},
-    {OUTPUT("csv", OUTPUT_CSV, "write a line for each run")},
-    {OUTPUT("json", OUTPUT_JSON, "write everything as JSON (docs/COMPARE.md)")},
-    {OUTPUT("junit", OUTPUT_JUNIT,
+    {OUTPUT("html", outputs[OUTPUT_HTML],
+            "write a page that sorts and filters, and needs no other file")},
+    {OUTPUT("markdown", outputs[OUTPUT_MARKDOWN], "write tables for an issue or a pull request")},
+    {OUTPUT("csv", outputs[OUTPUT_CSV], "write a line for each run")},
+    {OUTPUT("json", job.json, "write everything as JSON (docs/COMPARE.md)")},
+    {OUTPUT("junit", job.junit,
             "write a test case for each transcript and device as JUnit XML (docs/CI.md)")},
     {HELP_OPTION},
 };
@@ -539,6 +533,11 @@ const struct command command_compare = {
     .operands = OPERANDS_FILES,
     .device = DEVICE_IN_CHILDREN,
     .size = sizeof(struct compare_command),
-    .run = run,
-    .steps = {.prepare = prepare, .release = release},
+    .steps = {.prepare = prepare,
+              .work = compare,
+              .report = report,
+              .print = print,
+              .junit = print_junit,
+              .conclude = conclude,
+              .release = release},
 };

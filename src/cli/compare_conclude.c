@@ -74,15 +74,14 @@ static double spread_of(const cJSON *run, const struct compare_figure *figure)
                : 0;
 }
 
-bool compare_spreads(const cJSON *run, const struct compare_figure *figure)
+static bool spreads(const cJSON *run, const struct compare_figure *figure)
 {
     return spread_of(run, figure) > COMPARE_SPREAD_MAX;
 }
 
 bool compare_is_noisy(const cJSON *run, const struct compare_figure *figure)
 {
-    return compare_spreads(run, figure) &&
-           compare_number(run, figure->median) >= COMPARE_LEAST_NANOSECONDS;
+    return spreads(run, figure) && compare_number(run, figure->median) >= COMPARE_LEAST_NANOSECONDS;
 }
 
 /* Stores by how much a run takes longer when operations are timed. */
@@ -480,9 +479,9 @@ static void hold_against(const struct comparison *comparison, const cJSON *run, 
     const char *reason = NULL;
     if (!compare_is_right(saved))
         reason = "it was not right there";
-    else if (compare_spreads(run, figure))
+    else if (spreads(run, figure))
         reason = "its times here spread by more than 30 %";
-    else if (compare_spreads(saved, figure))
+    else if (spreads(saved, figure))
         reason = "its times there spread by more than 30 %";
     if (reason) {
         compare_put_text(slowdown, "not_judged_because", reason);
@@ -520,17 +519,6 @@ static void add_slowdowns(const struct comparison *comparison, const cJSON *run,
     }
 }
 
-static bool is_slower(const cJSON *run)
-{
-    const cJSON *slowdown;
-    cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
-    {
-        if (cJSON_IsTrue(json_at(slowdown, "slower")))
-            return true;
-    }
-    return false;
-}
-
 bool compare_judge(const struct comparison *comparison, cJSON *run)
 {
     if (!json_at(comparison->top, "fail_slower_percent") || !compare_is_own(comparison, run) ||
@@ -542,7 +530,7 @@ bool compare_judge(const struct comparison *comparison, cJSON *run)
         compare_put_text(json_add_object(list, NULL), "not_judged_because",
                          "no baseline has this transcript on this device and processor");
     compare_put(run, "slowdowns", list);
-    return is_slower(run);
+    return json_any(list, "slower");
 }
 
 char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown)
@@ -566,7 +554,7 @@ char *compare_slowdown_text(const struct comparison *comparison, const cJSON *sl
 static int code_of(const cJSON *run)
 {
     if (compare_is_right(run))
-        return is_slower(run) ? EXIT_SLOWER : EXIT_VERIFIED;
+        return json_any(json_at(run, "slowdowns"), "slower") ? EXIT_SLOWER : EXIT_VERIFIED;
     return json_is(run, "outcome", "different") ? EXIT_DIFFERENT
            : json_is(run, "outcome", "refused") ? EXIT_REFUSED
                                                 : EXIT_DEVICE;

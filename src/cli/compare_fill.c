@@ -1,6 +1,5 @@
 /* Fills a comparison from JSON that child processes wrote or that was saved. The JSON is not
  * trusted. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,35 +35,14 @@ static cJSON *tree_of(const char *text)
     return tree;
 }
 
-static char *read_text(const char *path, struct healcl_error *error)
-{
-    FILE *file = fopen(path, "re");
-    if (!file) {
-        (void)ERROR(error, HEALCL_USAGE, "cannot read '%.480s': %s", path, strerror(errno));
-        return NULL;
-    }
-    char *text = xmalloc(FILE_MAX + 2);
-    const size_t size = fread(text, 1, FILE_MAX + 1, file);
-    const bool failed = ferror(file);
-    fclose(file);
-    text[size] = 0;
-    if (!failed && size <= FILE_MAX)
-        return text;
-    (void)ERROR(error, HEALCL_USAGE,
-                failed ? "cannot read " PATH_FORMAT : PATH_FORMAT " has more than %d MiB", path,
-                FILE_MAX >> 20);
-    free(text);
-    return NULL;
-}
-
 enum healcl_status compare_read_file(const char *path, cJSON **tree, struct healcl_error *error)
 {
+    unsigned char *text;
+    size_t size;
     *tree = NULL;
-    char *text = read_text(path, error);
-    if (!text)
-        return HEALCL_USAGE;
+    TRY(file_read(path, FILE_MAX, &text, &size, error));
     const enum healcl_status status =
-        json_tree_read(text, strlen(text), VALUES_MAX, tree, NULL, error);
+        json_tree_read((const char *)text, size, VALUES_MAX, tree, NULL, error);
     free(text);
     clean(*tree);
     if (status == HEALCL_OK)
@@ -129,21 +107,6 @@ static void put_times(cJSON *run, const char *path, const cJSON *list)
     compare_put(run, path, times);
 }
 
-/* Older comparisons do not split times, but have the time of the segments with kernels. If none of
- * these segments transfers data, that is the time of the kernels. */
-static void put_older_compute(cJSON *run, const cJSON *source)
-{
-    const double compute = compare_number(source, "compute_ns");
-    double apart = 0;
-    const cJSON *segment;
-    cJSON_ArrayForEach(segment, json_at(source, "segments"))
-    {
-        apart += compare_number(segment, "bytes") > 0 ? 0 : compare_number(segment, "time_ns");
-    }
-    if (compute > 0 && compute <= apart)
-        compare_put(run, "split.compute_ns", cJSON_CreateDoubleArray(&compute, 1));
-}
-
 /* key: the key of the whole times, which differs between a process and a saved comparison. */
 static void put_samples(cJSON *run, const cJSON *source, const char *key)
 {
@@ -153,8 +116,6 @@ static void put_samples(cJSON *run, const cJSON *source, const char *key)
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (cJSON_GetArraySize(json_at(source, paths[i])) > 0)
             put_times(run, paths[i], json_at(source, paths[i]));
-    if (!json_at(source, "split"))
-        put_older_compute(run, source);
     if (json_at(run, "split.compute_ns"))
         compare_put_text(run, "split.clock", "host");
     if (cJSON_GetArraySize(json_at(run, "samples_ns")) == 0)
@@ -186,13 +147,8 @@ static void add_up(cJSON *part, const char *key, double number)
 static void add_part(cJSON *list, const cJSON *source, const char *count_key, bool merged)
 {
     const char *name = json_text(source, "name"), *reason = json_text(source, "fallback_reason");
-    cJSON *part = merged ? list->child : NULL;
-    while (part && !json_is(part, "name", name))
-        part = part->next;
-    if (!part) {
-        part = json_add_object(list, NULL);
-        compare_put_text(part, "name", name);
-    }
+    cJSON *part = merged ? json_row(list, "name", name) : json_add_object(list, NULL);
+    compare_put_text(part, "name", name);
     add_up(part, count_key, compare_number(source, count_key));
     add_up(part, "bytes",
            compare_number(source, "bytes") + compare_number(source, "bytes_up") +

@@ -254,13 +254,6 @@ static cJSON *columns_json(const struct compare_column *table, const struct comp
     return list;
 }
 
-/* ---------------------------------------------------------------- printing */
-
-void compare_print_json(const struct comparison *comparison, FILE *stream)
-{
-    json_print(comparison->top, stream);
-}
-
 /* ---------------------------------------------------------------- tables */
 
 /* Adds a text, and frees it. */
@@ -386,7 +379,6 @@ static void put_facts(const struct style *to, const cJSON *device)
 static void put_notes(const struct style *to, const struct comparison *comparison, unsigned place)
 {
     const cJSON *item;
-    bool any_is_small = false;
     FOR_EACH_SHOWN(column, comparison, place)
     {
         char *text = xasprintf("%s: %s", column->heading, column->meaning ? column->meaning : "");
@@ -394,11 +386,7 @@ static void put_notes(const struct style *to, const struct comparison *compariso
             put_note(to, text);
         free(text);
     }
-    cJSON_ArrayForEach(item, comparison->transcripts)
-    {
-        any_is_small |= cJSON_IsTrue(json_at(item, "too_small"));
-    }
-    if (any_is_small)
+    if (json_any(comparison->transcripts, "too_small"))
         put_note(to, compare_too_small);
     cJSON_ArrayForEach(item, comparison->runs)
     {
@@ -505,18 +493,6 @@ void compare_print_csv(const struct comparison *comparison, FILE *stream)
 
 extern const char healcl_cli_page_html[]; /* embedded file */
 
-static void put_lead(const struct comparison *comparison, FILE *stream)
-{
-    char *lead = compare_lead(comparison);
-    text_print_escaped(stream, lead, false);
-    free(lead);
-}
-
-static void put_plain(const struct comparison *comparison, FILE *stream)
-{
-    put_runs(&(struct style){.stream = stream, .form = TABLE_HTML}, comparison, ON_PAGE);
-}
-
 /* Writes the document, the page's sentences about it, and the columns of its tables. In a script
  * element "<" could end it. */
 static void put_json(const struct comparison *comparison, FILE *stream)
@@ -550,22 +526,26 @@ static void put_json(const struct comparison *comparison, FILE *stream)
     cJSON_Delete(all);
 }
 
+/* Prints text up to a mark. Returns the text behind the mark. */
+static const char *put_until(FILE *stream, const char *text, const char *mark)
+{
+    const char *end = strstr(text, mark);
+    (void)fwrite(text, 1, (size_t)(end - text), stream);
+    return end + strlen(mark);
+}
+
 void compare_print_html(const struct comparison *comparison, FILE *stream)
 {
-    static const struct {
-        const char *mark;
-        void (*put)(const struct comparison *comparison, FILE *stream);
-    } places[] = {{"{{lead}}", put_lead}, {"{{table}}", put_plain}, {"{{json}}", put_json}};
-    const char *text = healcl_cli_page_html;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *mark = strstr(text, places[i].mark);
-        if (!mark)
-            break;
-        (void)fwrite(text, 1, (size_t)(mark - text), stream);
-        places[i].put(comparison, stream);
-        text = mark + strlen(places[i].mark);
-    }
+    const struct style plain = {.stream = stream, .form = TABLE_HTML};
+    char *lead = compare_lead(comparison);
+    const char *text = put_until(stream, healcl_cli_page_html, "{{lead}}");
+    print_markup(&plain, lead);
+    text = put_until(stream, text, "{{table}}");
+    put_runs(&plain, comparison, ON_PAGE);
+    text = put_until(stream, text, "{{json}}");
+    put_json(comparison, stream);
     fputs(text, stream);
+    free(lead);
 }
 
 /* ---------------------------------------------------------------- JUnit */

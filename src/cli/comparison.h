@@ -157,11 +157,10 @@ bool compare_is_at_fault(const struct comparison *comparison, size_t device);
 bool compare_mean_against(const struct comparison *comparison, const struct compare_figure *figure,
                           size_t device, size_t other, struct compare_mean *mean);
 
-/* Whether half the distance of the quartiles exceeds COMPARE_SPREAD_MAX percent of the median. */
 enum { COMPARE_SPREAD_MAX = 30, COMPARE_LEAST_NANOSECONDS = 100000 };
-bool compare_spreads(const cJSON *run, const struct compare_figure *figure);
 
-/* Whether the figure spreads, and its median is long enough to be meaningful. */
+/* Whether half the distance of the quartiles exceeds COMPARE_SPREAD_MAX percent of the median, and
+ * the median is long enough to be meaningful. */
 bool compare_is_noisy(const cJSON *run, const struct compare_figure *figure);
 
 /* Sets titles, such as "PoCL 3.1 on AMD EPYC 9354", and labels that distinguish devices. */
@@ -254,7 +253,6 @@ enum healcl_status compare_write_results(const struct comparison *comparison, co
 /* ---- printing ---- */
 
 void compare_print_table(const struct comparison *comparison, const struct style *style);
-void compare_print_json(const struct comparison *comparison, FILE *stream);
 void compare_print_csv(const struct comparison *comparison, FILE *stream);
 void compare_print_markdown(const struct comparison *comparison, FILE *stream);
 void compare_print_junit(const struct comparison *comparison, FILE *stream);

@@ -24,7 +24,6 @@ struct devices_command {
     struct device_listing listing;
     size_t best;               /* of them; their count: none is */
     struct healcl_error error; /* of listing them, or choosing one */
-    bool is_of_driver;         /* the error */
     struct self_test_result *self_tests;
     struct device_rates *rates; /* NULL: not measured */
     int interrupted;            /* the signal that ended the self-tests, or 0 */
@@ -107,7 +106,7 @@ static enum healcl_status list_all(struct devices_command *self)
         call_child(self, list_in_child, NULL, "are listed", self->job.timeout, &child, error);
     if (self->interrupted)
         (void)raise(self->interrupted);
-    self->is_of_driver = !child.is_own;
+    self->job.is_of_driver = !child.is_own;
     take_listing(&child, &self->listing);
     if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
         const bool is_memory = strcmp(last_words(&child), "out of memory") == 0;
@@ -166,44 +165,6 @@ static void test(struct devices_command *self, const struct device_info *info,
     healcl_error_clear(&error);
 }
 
-/* The self-tests of all devices that can be used: what is cached; of those that have not run theirs
- * with their driver yet, what a child finds, unless that is not wanted. Measured ones have passed
- * it. Returns an exit code: EXIT_USAGE where they could not run, EXIT_DEVICE where all have failed.
- */
-static int test_all(struct devices_command *self)
-{
-    int code = EXIT_VERIFIED;
-    const bool runs = !self->no_tests && !self->measures;
-    const size_t count = self->listing.count;
-    size_t usable = 0, failed = 0;
-    self->self_tests = xcalloc(count, sizeof *self->self_tests);
-    for (size_t i = 0; i < count; i++) {
-        const struct device_info *info = &self->listing.devices[i];
-        struct self_test_result *self_test = &self->self_tests[i];
-        if (device_unusable(info))
-            continue;
-        usable++;
-        self_test->outcome = self_test_read_cached(info, self_test->reason);
-        if (self->rates && self->rates[i].products > 0)
-            self_test->outcome = SELF_TEST_PASSED;
-        if (runs && !self->interrupted && self_test->outcome == SELF_TEST_NOT_RUN) {
-            progress_say(&self->job.progress, "testing %s", info->name);
-            progress_pause(&self->job.progress);
-            test(self, info, self_test);
-            progress_resume(&self->job.progress);
-        }
-        failed += self_test->outcome == SELF_TEST_FAILED;
-    }
-    progress_end(&self->job.progress);
-    for (size_t i = 0; i < count; i++) {
-        if (self->self_tests[i].outcome == SELF_TEST_NOT_RUN && *self->self_tests[i].reason) {
-            print_notice("%s", self->self_tests[i].reason);
-            code = EXIT_USAGE;
-        }
-    }
-    return code == EXIT_VERIFIED && failed > 0 && failed == usable ? EXIT_DEVICE : code;
-}
-
 /* Measures one device, after its self-test, and its kernels, whose rates are cached. What fails is
  * reported, and leaves its rates at 0; of kernels alone it leaves the others. */
 static int measure(const struct device_info *info, struct device_rates *rates)
@@ -240,7 +201,7 @@ static int measure_within(struct devices_command *self, const struct device_info
     struct process_result child;
     const enum healcl_status status = call_child(self, measure_in_child, info, "is measured",
                                                  self->measure_seconds, &child, &self->error);
-    self->is_of_driver |= !child.is_own;
+    self->job.is_of_driver |= !child.is_own;
     if (child.size == sizeof *rates)
         memcpy(rates, child.text, sizeof *rates);
     if (status == HEALCL_OK && *child.last_line)
@@ -250,21 +211,47 @@ static int measure_within(struct devices_command *self, const struct device_info
     return code;
 }
 
-/* The rates of all devices that can be used, or of number only unless that is their count. */
-static void measure_all(struct devices_command *self, size_t only, int *code)
+/* Measures the devices that can be used, or the chosen one. Finds the self-tests of all: what is
+ * cached; else what a child finds, unless that is not wanted. Measured devices have passed theirs.
+ * Returns an exit code: EXIT_USAGE if self-tests could not run, EXIT_DEVICE if all have failed. */
+static int examine_all(struct devices_command *self)
 {
+    struct progress *progress = &self->job.progress;
     const size_t count = self->listing.count;
-    self->rates = xcalloc(count, sizeof *self->rates);
+    size_t usable = 0, failed = 0;
+    int code = EXIT_VERIFIED, measured = EXIT_VERIFIED;
+    self->self_tests = xcalloc(count, sizeof *self->self_tests);
+    self->rates = self->measures ? xcalloc(count, sizeof *self->rates) : NULL;
     for (size_t i = 0; i < count; i++) {
         const struct device_info *info = &self->listing.devices[i];
-        if (device_unusable(info) || (only < count && i != only) || self->interrupted)
+        struct self_test_result *self_test = &self->self_tests[i];
+        if (device_unusable(info))
             continue;
-        progress_say(&self->job.progress, "measuring %s", info->name);
-        progress_pause(&self->job.progress);
-        const int found = measure_within(self, info, &self->rates[i]);
-        progress_resume(&self->job.progress);
-        *code = *code == EXIT_VERIFIED ? found : *code;
+        usable++;
+        progress_say(progress, "%s %s", self->measures ? "measuring" : "testing", info->name);
+        progress_pause(progress);
+        if (self->measures && !self->interrupted && (!self->job.selector || i == self->best)) {
+            const int found = measure_within(self, info, &self->rates[i]);
+            measured = measured == EXIT_VERIFIED ? found : measured;
+        }
+        self_test->outcome = self_test_read_cached(info, self_test->reason);
+        if (self->measures && self->rates[i].products > 0)
+            self_test->outcome = SELF_TEST_PASSED;
+        else if (!self->no_tests && !self->measures && !self->interrupted &&
+                 self_test->outcome == SELF_TEST_NOT_RUN)
+            test(self, info, self_test);
+        progress_resume(progress);
+        failed += self_test->outcome == SELF_TEST_FAILED;
     }
+    progress_end(progress);
+    for (size_t i = 0; i < count; i++)
+        if (self->self_tests[i].outcome == SELF_TEST_NOT_RUN && *self->self_tests[i].reason) {
+            print_notice("%s", self->self_tests[i].reason);
+            code = EXIT_USAGE;
+        }
+    if (measured != EXIT_VERIFIED)
+        return measured;
+    return code == EXIT_VERIFIED && failed > 0 && failed == usable ? EXIT_DEVICE : code;
 }
 
 /* ---------------------------------------------------------------- JSON */
@@ -272,13 +259,11 @@ static void measure_all(struct devices_command *self, size_t only, int *code)
 /* Adds limits that a passed self-test has found. */
 static void add_findings(cJSON *object, const struct device_info *found)
 {
-    if (found->loop_limit > 0)
-        json_add_number(object, "loop_limit", found->loop_limit);
-    if (found->compiler_limit != COMPILER_NO_LIMIT)
-        json_add_string(object, "without",
-                        found->compiler_limit == COMPILER_NO_HINTS
-                            ? "hints to its caches"
-                            : "hints to its caches and optimized code");
+    const bool lacks_hints = found->compiler_limit == COMPILER_NO_HINTS;
+    JSON_ADD(object, JSON_IF(found->loop_limit > 0, NUMBER("loop_limit", found->loop_limit)),
+             JSON_IF(found->compiler_limit != COMPILER_NO_LIMIT,
+                     STRING("without", lacks_hints ? "hints to its caches"
+                                                   : "hints to its caches and optimized code")));
     cJSON *ways = found->multiply_wrong ? json_add_array(object, "multiply_wrong") : NULL;
     for (int way = 0; way < MULTIPLY_COUNT; way++)
         if (found->multiply_wrong >> way & 1)
@@ -324,29 +309,26 @@ static cJSON *report(void *context)
         cJSON *object = json_add_object(devices, NULL);
         const char *fault = device_unusable(info);
         report_add_device(object, info);
-        JSON_ADD(object, FLAG("usable", !fault));
-        if (fault)
-            json_add_string(object, "unusable_because", fault);
-        else
+        JSON_ADD(object, FLAG("usable", !fault), TEXT("unusable_because", fault));
+        if (!fault)
             add_usable(object, info, &self->self_tests[i]);
-        if (self->rates && self->rates[i].products > 0)
-            JSON_ADD(object, NUMBER("products_per_s", self->rates[i].products),
-                     NUMBER("copied_bytes_per_s", self->rates[i].copied_bytes));
-        JSON_ADD(object, FLAG("default", i == self->best));
+        const bool is_measured = self->rates && self->rates[i].products > 0;
+        JSON_ADD(object, JSON_IF(is_measured, NUMBER("products_per_s", self->rates[i].products)),
+                 JSON_IF(is_measured, NUMBER("copied_bytes_per_s", self->rates[i].copied_bytes)),
+                 FLAG("default", i == self->best));
     }
     cJSON *faults = listing->fault_count > 0 ? json_add_array(document, "platform_faults") : NULL;
     for (size_t i = 0; i < listing->fault_count; i++)
         add_fault(json_add_object(faults, NULL), &listing->faults[i]);
     if (self->error.status != HEALCL_OK)
-        report_add_error(document, &self->error, self->is_of_driver);
+        report_add_error(document, &self->error, self->job.is_of_driver);
     return document;
 }
 
 /* ---------------------------------------------------------------- text */
 
-static void print(void *self, const cJSON *document, const struct style *style)
+static void print(void *context, const cJSON *document, const struct style *style)
 {
-    (void)self;
     static const struct view_column columns[] = {
         {"index", "{index}{default= *}{usable! -}", 0},
         {"type", "{type}{emulator=, emulator}", 0},
@@ -359,26 +341,20 @@ static void print(void *self, const cJSON *document, const struct style *style)
         {"64x64", "{products_per_s:count}/s", VIEW_RIGHT},
         {"copy", "{copied_bytes_per_s:bytes}/s", VIEW_RIGHT},
     };
-    const cJSON *list = json_at(document, "devices"), *device;
-    bool has_default = false, has_emulator = false, has_rates = false;
+    const struct devices_command *self = context;
+    const cJSON *list = json_at(document, "devices");
     if (json_number_at(document, "devices") == 0)
         return;
-    cJSON_ArrayForEach(device, list)
-    {
-        has_default |= cJSON_IsTrue(json_at(device, "default"));
-        has_emulator |= cJSON_IsTrue(json_at(device, "emulator"));
-        has_rates |= json_at(device, "products_per_s") != NULL;
-    }
-    view_table(style, list, columns, has_rates ? 10 : 8);
+    VIEW_TABLE(style, list, columns);
     putc('\n', style->stream);
-    if (has_default)
+    if (json_any(list, "default"))
         fputs("* runs where no device is named\n", style->stream);
-    if (has_emulator)
+    if (json_any(list, "emulator"))
         text_wrap(style->stream,
                   "emulator: software stands in for hardware that is not here; runs by default "
                   "only where nothing else can",
                   0, 0, style->width);
-    if (has_rates)
+    if (self->rates)
         text_wrap(style->stream,
                   "64x64: 64-bit products a second, both halves of each; copy: bytes read and "
                   "written a second",
@@ -411,10 +387,8 @@ static int print_devices(const struct command *command, struct devices_command *
         self->best = count;
     }
     progress_start(&self->job.progress, true);
-    if (self->measures && count > 0 && (!selector || self->best < count))
-        measure_all(self, selector ? self->best : count, &code);
-    const int tested = test_all(self);
-    code = code == EXIT_VERIFIED ? tested : code;
+    const int examined = examine_all(self);
+    code = code == EXIT_VERIFIED ? examined : code;
     const int reported = job_report(command, self);
     code = finish_output(code == EXIT_VERIFIED ? reported : code);
     if (self->interrupted)

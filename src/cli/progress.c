@@ -102,7 +102,6 @@ void progress_start_long(struct progress *progress)
 {
     const char *seconds = getenv("HEALCL_PROGRESS_SECONDS");
     uint32_t interval = MINUTE;
-    progress_start(progress, true);
     if (progress->running || (seconds && *seconds && !parse_count(seconds, UINT32_MAX, &interval)))
         return; /* on a terminal; or 0, or not a number */
     progress->interval = progress->next_line = (uint64_t)interval * SECOND;

@@ -27,8 +27,8 @@ struct progress {
 /* Shows nothing unless `wanted` is set and standard error is a terminal that can erase a line. */
 void progress_start(struct progress *progress, bool wanted);
 
-/* Like progress_start, but without such a terminal it writes a line to standard error every minute.
- * HEALCL_PROGRESS_SECONDS in the environment sets another interval; 0: no lines. */
+/* Call it after progress_start. Without such a terminal, a line is written to standard error every
+ * minute. HEALCL_PROGRESS_SECONDS in the environment sets another interval; 0: no lines. */
 void progress_start_long(struct progress *progress);
 
 /* Sets the text of the line. */
