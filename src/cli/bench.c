@@ -124,28 +124,20 @@ static enum healcl_status measure(void *context, struct healcl_error *error)
 
 enum { CASE_SIZE = 128 };
 
-static void append(char text[CASE_SIZE], const char *before, const char *word)
-{
-    size_t used = strlen(text);
-    snprintf(text + used, CASE_SIZE - used, "%s%s", before, word);
-}
-
 /* Writes "[64, 1, 4096] int8 heal": the main input, and parameters that differ from the usual. */
 static const char *describe(const struct bench_result *result, char text[CASE_SIZE])
 {
     const int64_t *of = result->parameters.of;
-    char number[32], shape[SHAPE_TEXT_SIZE];
-    text[0] = 0;
-    append(text, "", layout_shape_text(&result->shape, shape));
-    if (of[BENCH_DTYPE] && of[BENCH_DTYPE] != 1 + DTYPE_INT64)
-        append(text, " ", bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1]);
-    if (of[BENCH_BITS] && of[BENCH_BITS] != 62 && of[BENCH_BITS] != 30) {
-        snprintf(number, sizeof number, " %" PRId64 " bits", of[BENCH_BITS]);
-        append(text, "", number);
-    }
-    append(text, "", of[BENCH_LAYOUT] == BENCH_HEAL ? " heal" : "");
-    append(text, "", of[BENCH_VALUES] == BENCH_ANY ? " any" : "");
-    append(text, "", of[BENCH_PERM] == BENCH_PERM_REVERSE ? " perm" : "");
+    const bool has_dtype = of[BENCH_DTYPE] && of[BENCH_DTYPE] != 1 + DTYPE_INT64;
+    char bits[32] = "", shape[SHAPE_TEXT_SIZE];
+    if (of[BENCH_BITS] && of[BENCH_BITS] != 62 && of[BENCH_BITS] != 30)
+        snprintf(bits, sizeof bits, " %" PRId64 " bits", of[BENCH_BITS]);
+    snprintf(text, CASE_SIZE, "%s%s%s%s%s%s%s", layout_shape_text(&result->shape, shape),
+             has_dtype ? " " : "",
+             has_dtype ? bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1] : "", bits,
+             of[BENCH_LAYOUT] == BENCH_HEAL ? " heal" : "",
+             of[BENCH_VALUES] == BENCH_ANY ? " any" : "",
+             of[BENCH_PERM] == BENCH_PERM_REVERSE ? " perm" : "");
     return text;
 }
 

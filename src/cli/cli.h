@@ -32,14 +32,14 @@ enum command_operands {
 enum option_kind {
     OPTION_HELP,
     OPTION_FLAG,   /* no value; sets a bool to true */
-    OPTION_DEVICE, /* a selector; stored as text, like the next five */
+    OPTION_DEVICE, /* a selector; stored as text, like all kinds without another note */
     OPTION_WORD,
-    OPTION_FILE, /* is read; the next one too */
+    OPTION_FILE, /* is read; the next three too */
     OPTION_FOLDER,
-    OPTION_MANIFESTS, /* a folder of manifests to load */
-    OPTION_NEW_FILE,  /* is written; the next one too */
+    OPTION_INPUT,     /* ENTRY=PATH of a file to read */
+    OPTION_MANIFESTS, /* a folder of manifests to load; not stored */
+    OPTION_NEW_FILE,  /* is written; the next two too */
     OPTION_NEW_FOLDER,
-    OPTION_INPUT,  /* ENTRY=PATH of a file to read */
     OPTION_REPORT, /* file to write, "-" for standard output: struct report_file */
     OPTION_COUNT,  /* a uint32_t from 1 to `most` */
     OPTION_BYTES,  /* a uint64_t; suffixes K, M, G or T */

@@ -331,8 +331,7 @@ static void find_place(struct named_file *file, const char *path)
 
 static bool is_written_by(const struct command_option *option)
 {
-    return option && (option->kind == OPTION_REPORT || option->kind == OPTION_NEW_FILE ||
-                      option->kind == OPTION_NEW_FOLDER);
+    return option && option->kind >= OPTION_NEW_FILE && option->kind <= OPTION_REPORT;
 }
 
 static struct named_file name_file(const struct command_option *option, const char *text)
@@ -495,13 +494,6 @@ static int take_value(const struct command *command, const struct command_option
     case OPTION_HELP:
     case OPTION_MANIFESTS: break;
     case OPTION_FLAG: *(bool *)member = true; break;
-    case OPTION_DEVICE:
-    case OPTION_WORD:
-    case OPTION_FILE:
-    case OPTION_FOLDER:
-    case OPTION_NEW_FILE:
-    case OPTION_NEW_FOLDER:
-    case OPTION_INPUT: *(const char **)member = optarg; break;
     case OPTION_REPORT:
         if (!*optarg || (*optarg == '-' && optarg[1]))
             return usage_error(command, "--%s takes a FILE, or - for standard output, not '%s'",
@@ -524,6 +516,7 @@ static int take_value(const struct command *command, const struct command_option
                                "--%s takes a number, or K, M, G or T of 1024 as 512M, not '%s'",
                                option->name, optarg);
         break;
+    default: *(const char **)member = optarg;
     }
     return EXIT_VERIFIED;
 }
@@ -550,8 +543,7 @@ static int take_option(struct taken *taken, const struct command_option *option)
         return code;
     if (option->decides_device)
         taken->opens_device = command->device != DEVICE_HERE;
-    if (is_written_by(option) || option->kind == OPTION_FILE || option->kind == OPTION_FOLDER ||
-        option->kind == OPTION_MANIFESTS || option->kind == OPTION_INPUT)
+    if (option->kind >= OPTION_FILE && option->kind <= OPTION_REPORT)
         taken->files[taken->count++] = name_file(option, optarg);
     return GOES_ON;
 }

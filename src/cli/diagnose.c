@@ -159,11 +159,10 @@ static cJSON *report(void *context)
     report_add_self_test(document,
                          self->self_test.status != HEALCL_OK ? SELF_TEST_FAILED : SELF_TEST_PASSED,
                          self->self_test.message);
-    JSON_ADD(document, STRING("outcome", kinds[kind]), NUMBER("steps", diagnosis->steps));
-    if (kind == DIAGNOSIS_AGREES)
-        JSON_ADD(document, FLAG("verified", diagnosis->whole == HEALCL_VERIFIED));
-    if (kind == DIAGNOSIS_WHOLE || kind == DIAGNOSIS_FAILS)
-        json_add_string(document, "failure", diagnosis->failure.message);
+    JSON_ADD(
+        document, STRING("outcome", kinds[kind]), NUMBER("steps", diagnosis->steps),
+        JSON_IF(kind == DIAGNOSIS_AGREES, FLAG("verified", diagnosis->whole == HEALCL_VERIFIED)),
+        TEXT("failure", diagnosis->failure.message));
     (void)write_case(self, &self->unwritten);
     if (!diagnosis->step)
         return document;

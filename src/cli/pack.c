@@ -8,7 +8,6 @@
 
 #include "cli/command_job.h"
 #include "cli/text.h"
-#include "core/file.h"
 #include "core/hash.h"
 #include "tools/xmalloc.h"
 
@@ -52,8 +51,7 @@ static int prepare(const struct command *command, void *context)
     const char *const paths[] = {self->path, self->raw_path};
     struct stat about;
     for (size_t i = 0; i < 2; i++)
-        if (strcmp(paths[i], "-") == 0 || strncmp(paths[i], "/dev/std", 8) == 0 ||
-            strncmp(paths[i], "/dev/fd/", 8) == 0 ||
+        if (strcmp(paths[i], "-") == 0 || strncmp(paths[i], "/dev/", 5) == 0 ||
             (stat(paths[i], &about) == 0 && !S_ISREG(about.st_mode)))
             return usage_error(command, "cannot write '%.400s': a pack is two files side by side",
                                paths[i]);

@@ -21,8 +21,8 @@
 
 /* ---------------------------------------------------------------- signals */
 
-static pid_t process; /* a child that a driver forks must not remove files of ours */
-static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
+static pid_t process;    /* a child that a driver forks must not remove files of ours */
+static sigset_t awaited; /* the interrupts that end this process, and SIGCHLD */
 static bool clears_line, memory_is_reported;
 static struct sigaction bus_before;
 
@@ -96,14 +96,19 @@ void signals_memory_is_reported(void)
 
 void signals_init(void)
 {
+    static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = SA_NODEFER}, before;
     process = getpid();
     xmalloc_failed = end_without_memory;
     clears_line = is_smart_terminal(stderr);
     sigemptyset(&action.sa_mask);
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
     for (size_t i = 0; i < sizeof interrupts / sizeof *interrupts; i++)
-        if (sigaction(interrupts[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        if (sigaction(interrupts[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
             sigaction(interrupts[i], &action, NULL);
+            sigaddset(&awaited, interrupts[i]);
+        }
     action = (struct sigaction){.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, &bus_before);
@@ -135,16 +140,6 @@ struct watch {
     uint32_t patience;          /* seconds until a call that does not return is told; 0: never */
 };
 
-static void interrupts_of(sigset_t *set)
-{
-    struct sigaction action;
-    sigemptyset(set);
-    sigaddset(set, SIGCHLD);
-    for (size_t i = 0; i < sizeof interrupts / sizeof *interrupts; i++)
-        if (sigaction(interrupts[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(set, interrupts[i]);
-}
-
 static void sooner(uint64_t *deadline, uint64_t seconds)
 {
     const uint64_t end = monotonic_nanoseconds() + seconds * SECOND;
@@ -152,7 +147,7 @@ static void sooner(uint64_t *deadline, uint64_t seconds)
 }
 
 /* Looks for its end and for its words, and waits a while for a signal. */
-static void look(struct watch *watch, const sigset_t *signals, uint64_t *deadline)
+static void look(struct watch *watch, uint64_t *deadline)
 {
     const bool was_reported = watch->verdict.is_reported;
     struct timespec rest = {.tv_nsec = LOOK};
@@ -165,7 +160,7 @@ static void look(struct watch *watch, const sigset_t *signals, uint64_t *deadlin
         return;
     if (*deadline - now < LOOK)
         rest.tv_nsec = (long)(*deadline - now);
-    const int number = sigtimedwait(signals, NULL, &rest);
+    const int number = sigtimedwait(&awaited, NULL, &rest);
     if (number > 0 && number != SIGCHLD) {
         watch->interrupt = number;
         (void)kill(watch->child, number);
@@ -174,7 +169,7 @@ static void look(struct watch *watch, const sigset_t *signals, uint64_t *deadlin
 }
 
 /* seconds: 0: no limit */
-static void wait_for_end(struct watch *watch, const sigset_t *signals, uint32_t seconds)
+static void wait_for_end(struct watch *watch, uint32_t seconds)
 {
     uint64_t deadline = UINT64_MAX;
     if (seconds > 0)
@@ -186,7 +181,7 @@ static void wait_for_end(struct watch *watch, const sigset_t *signals, uint32_t 
                          watch->patience);
             watch->patience = 0;
         }
-        look(watch, signals, &deadline);
+        look(watch, &deadline);
     }
 }
 
@@ -298,16 +293,16 @@ static bool ends_a_trial(const struct watch *watch)
 
 enum { AGAIN = -1 };
 
-static int watch_child(struct watch *watch, struct command_job *job, const sigset_t *signals)
+static int watch_child(struct watch *watch, struct command_job *job)
 {
-    wait_for_end(watch, signals, job->timeout);
+    wait_for_end(watch, job->timeout);
     if (!watch->has_ended) {
         watch->was_killed = true;
         (void)kill(watch->child, SIGKILL);
-        wait_for_end(watch, signals, KILL_SECONDS);
+        wait_for_end(watch, KILL_SECONDS);
     }
     const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
-    if (!watch->interrupt && (number == SIGINT || number == SIGTERM || number == SIGHUP))
+    if (!watch->interrupt && number && sigismember(&awaited, number) == 1)
         watch->interrupt = number;
     if (watch->interrupt)
         end_by_signal(watch->interrupt);
@@ -339,9 +334,8 @@ void supervise(const struct command *command, struct command_job *job, bool open
     if (patience && *patience && !parse_count(patience, UINT32_MAX, &watch.patience))
         watch.patience = 0;
     int pipes[2], code = AGAIN;
-    sigset_t signals, before;
-    interrupts_of(&signals);
-    sigprocmask(SIG_BLOCK, &signals, &before);
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &awaited, &before);
     const pid_t parent = getpid();
     const struct watch new_watch = watch;
     const bool can_fork = registry_share();
@@ -359,7 +353,7 @@ void supervise(const struct command *command, struct command_job *job, bool open
         }
         close(pipes[1]);
         watch.words = pipes[0];
-        code = watch_child(&watch, job, &signals);
+        code = watch_child(&watch, job);
         close(pipes[0]);
     }
     end_at_once(code);
