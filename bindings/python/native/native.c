@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native.h"
 
+#include <math.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,42 @@ void native_file_free(struct native_file *file)
     if (file)
         new_file_discard(&file->file);
     free(file);
+}
+
+static void invert(double *restrict re, double *restrict im, const double *root, size_t n,
+                   double scale)
+{
+    for (size_t gap = 1; 4 * gap <= n; gap *= 2)
+        for (size_t first = 0; first < n / 2; first += 2 * gap, root += 2)
+            for (size_t i = first; i < first + gap; i++) {
+                const double x = re[i] - re[i + gap], y = im[i] - im[i + gap];
+                re[i] += re[i + gap];
+                im[i] += im[i + gap];
+                re[i + gap] = x * root[0] - y * root[1];
+                im[i + gap] = x * root[1] + y * root[0];
+            }
+    /* The last stage: the other half has the conjugates. */
+    const double factor = scale / (double)n, turned = root[1] * factor;
+    for (size_t i = 0; i < n / 2; i++) {
+        re[i] = (re[i] + re[i]) * factor;
+        im[i] = -(im[i] + im[i]) * turned;
+    }
+}
+
+double native_encode(double *values, int64_t *rounded, const double *roots, size_t rows, size_t n,
+                     double scale)
+{
+    double largest = 0;
+    for (size_t row = 0; row < rows; row++)
+        invert(values + row * n, values + row * n + n / 2, roots, n, scale);
+    for (size_t i = 0; i < rows * n; i++) {
+        const double value = values[i], size = fabs(value);
+        const double whole = size < 0x1p52 ? (double)(int64_t)value : value;
+        largest = size > largest ? size : isnan(value) ? INFINITY : largest;
+        values[i] = whole + (value - whole >= 0.5) - (value - whole <= -0.5);
+        rounded[i] = size < 0x1p62 ? (int64_t)values[i] : 0;
+    }
+    return largest;
 }
 
 bool native_cancelled(void *context)

@@ -52,6 +52,22 @@ enum healcl_status native_file_commit(struct native_file *file, struct healcl_er
 /* Removes a file that has not been committed, and frees it. */
 void native_file_free(struct native_file *file);
 
+/*
+ * Coefficients of CKKS plaintexts, with the floating-point operations of SEAL 4's CKKSEncoder in
+ * its order: an inverse FFT. It takes half the work: values at mirrored places are conjugates, in
+ * each stage exactly, so those of the first half determine all.
+ *
+ * values   [rows][n], n a power of two, at least 2: in each row the real parts of the values at
+ *          places 0 to n/2 - 1 in bit-reversed order, then the imaginary ones. Replaced by the n
+ *          coefficients, times scale, rounded to integers, halves away from 0
+ * rounded  [rows][n]: the same, but for those of at least 2^62 in size, which are 0
+ * roots    [n/2][2]: real and imaginary parts of the roots of unity, stage by stage
+ *
+ * Returns the size of the largest coefficient before rounding; infinity if one is no number.
+ */
+double native_encode(double *values, int64_t *rounded, const double *roots, size_t rows, size_t n,
+                     double scale);
+
 /* For struct healcl_observer: asks python_cancelled every 50 ms. */
 bool native_cancelled(void *context);
 

@@ -65,6 +65,24 @@ class Arrays(unittest.TestCase):
             np.testing.assert_array_equal(
                 fhe.intt(values * fhe.ntt(b, ring, dev) % q, ring, dev)[0], product % q)
 
+    def test_slots_are_values_at_powers(self):
+        for n, generator in ((2, 3), (4, 5), (32, 3), (32, 5)):
+            ring = fhe.Ring(n, PRIMES)
+            with fhe.from_arrays(healcl.reference, ring, generator=generator) as he:
+                a = he.load(np.zeros((2, 3, n), np.int64), 2.0**30)
+                rows = self.rng.uniform(-1, 1, (2, n // 2)) + 1j * self.rng.uniform(-1, 1, n // 2)
+                moduli, powers = ring.moduli[:3], [pow(generator, j, 2 * n) for j in range(n // 2)]
+                for scale in 2.0**30, 2.0**80:
+                    for plain, row in zip(he.encode(rows, a, scale), rows):
+                        values = fhe.intt(plain.read()[0], ring.pick(range(3)))
+                        half = math.prod(moduli) // 2
+                        coefficients = [(c + half) % (2 * half + 1) - half
+                                        for c in integers(values, moduli)]
+                        for power, number in zip(powers, row):
+                            found = sum(c / scale * np.exp(1j * np.pi * power * k / n)
+                                        for k, c in enumerate(coefficients))
+                            self.assertAlmostEqual(found, number, 6)
+
     def test_automorphisms(self):
         ring = self.ring
         a = self.random(ring)

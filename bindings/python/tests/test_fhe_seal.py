@@ -2,6 +2,7 @@
 """healcl.fhe against SEAL, by way of TenSEAL: all bits are equal."""
 import gc
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -163,6 +164,39 @@ class Seal(unittest.TestCase):
         for bundled, made in zip(*results):
             np.testing.assert_array_equal(bundled, made)
 
+    def test_encoded_numbers(self):
+        """Bits are equal, those of coefficients next to halves too."""
+        random = np.random.default_rng(1)
+        for n, bits, scales in ((64, [60, 40, 60], (20, 40)), (4096, [40, 30, 40], (20, 40)),
+                                (8192, [60, 40, 40, 60], (30, 40, 70, 100)),
+                                (32768, [60, 50, 60], (50,)), (1024, [30, 25, 30], (20,))):
+            keys = Keys(n, bits, 20)
+            he = keys.evaluator(healcl.reference)
+            a, plain = he.load(keys.a), seal.Plaintext()
+            places = np.array([pow(3, i, 2 * n) for i in range(n // 2)]) // 2
+            for scale in (2.0**bits for bits in scales):
+                rows = random.uniform(-1, 1, (5, n // 2)) + 0j
+                rows[1] *= random.normal(size=n // 2) * 1j
+                rows[2, 7:] = 0
+                for row, size in ((3, 1e3), (4, 1e-9 * scale)):  # coefficients are halves, nearly
+                    halves = np.rint(random.normal(size=n) * size) + 0.5
+                    values = np.fft.ifft(halves * np.exp(1j * np.pi / n * np.arange(n))) * n
+                    rows[row] = values[places] / scale
+                for alike in (None, False):  # by SEAL, in the end
+                    he._encodes_alike = alike
+                    for numbers, plains in (*((each, [he.encode(each, a, scale)]) for each in (
+                            rows[0].real, rows[2, :7], -0.5 / scale, 2.5 / scale, 0, 1j, [], -0.9)),
+                            (rows, he.encode(rows, a, scale))):
+                        for found, row in zip(plains, rows if len(plains) == 5 else [numbers]):
+                            row = np.asarray(row, None if np.iscomplexobj(row) else float)
+                            keys.encoder.encode(row.tolist(), he._ids[a.level], scale, plain)
+                            with self.subTest(n=n, scale=scale, alike=alike, numbers=numbers):
+                                np.testing.assert_array_equal(found.read(), he.load(plain).read())
+                                self.assertEqual(found.scale, plain.scale)
+                    if alike is None and platform.machine() == "x86_64":
+                        self.assertEqual(he._encodes_alike, n != 1024)
+            self.assertEqual(he.encode(np.zeros((0, 4)), a), [])
+
     @both
     def test_vectors_of_tenseal(self, dev):
         context = tenseal.context(tenseal.SCHEME_TYPE.CKKS, 4096, coeff_mod_bit_sizes=[40, 28, 40])
@@ -235,7 +269,9 @@ class Seal(unittest.TestCase):
                 (healcl.DtypeError, "neither", lambda: he.load([1, 2])),
                 (healcl.ArgumentError, "at most 512", lambda: he.encode(range(513), a)),
                 (healcl.ArgumentError, "finite", lambda: he.encode(np.nan, a)),
-                (healcl.ArgumentError, r"shape \[1, 1\]", lambda: he.encode([[1]], a)),
+                (healcl.ArgumentError, r"shape \[1, 1, 1\]", lambda: he.encode([[[1]]], a)),
+                (healcl.ArgumentError, "rows", lambda: he.encode([[1], [1, 2]], a)),
+                (healcl.ArgumentError, "SEAL cannot", lambda: he.encode(1e9, a, 2.0**30)),
                 (healcl.DtypeError, "RelinKeys", lambda: fhe.from_seal(
                     keys.context, healcl.reference, relinearization_keys=keys.galois)),
                 (healcl.ArgumentError, "other parameters", lambda: fhe.from_seal(

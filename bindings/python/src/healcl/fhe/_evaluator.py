@@ -16,6 +16,7 @@ from .._errors import (ArgumentError, DtypeError, NameUnknownError, ShapeError, 
                        integer)
 from .._handle import Closed
 from ._arithmetic import Arithmetic, check_key, check_layout, special_first
+from ._encoding import Encoder
 from ._record import SandboxRecorder
 from ._ring import Ring
 
@@ -66,7 +67,7 @@ class _Operand:
 
 
 class Plaintext(_Operand):
-    """A plaintext on a device, an operand of +, - and *; from load(), or SEAL's encode().
+    """A plaintext on a device, an operand of +, - and *; from load() or encode().
 
         c + he.encode([1.5, 2.5], c)
     """
@@ -155,6 +156,7 @@ class Evaluator(Closed):
         self.ring, self.special = ring, special
         self._dnum, self._keys, self._nearest = dnum, keys, nearest
         self._generator, self._turn = generator, turn
+        self._encoder: Optional[Encoder] = None  # made when first needed
         self._primes = ring.moduli[:len(ring.moduli) - special]
         engine.queue._handle.what = "evaluator"  # in errors, after close()
         self._start(engine)
@@ -202,6 +204,52 @@ class Evaluator(Closed):
             he.store(a * b).shape               # (3, 4, 16384)
         """
         return self._own(a).read()
+
+    def encode(self, values: Any, like: Ciphertext, scale: Optional[float] = None) -> Any:
+        """Numbers in slots as a plaintext of a ciphertext's level.
+
+        values  a number for all slots, or at most n/2 of them; real or complex. Rows of numbers
+                make a list of plaintexts, for less than one after the other
+        scale   None: the ciphertext's
+
+            a + he.encode(0.5, a)
+        """
+        level, default = self._ciphertext(like).level, like.scale
+        scale = self._check_scale(default if scale is None else scale, level + 1)
+        slots = self.ring.n // 2
+        try:
+            numbers = np.asarray(values)
+        except ValueError:  # rows of different lengths
+            numbers = np.array(None)
+        if numbers.dtype.kind not in "iufc" or numbers.ndim > 2 or numbers.shape[-1:] > (slots,):
+            raise ArgumentError("encode() takes a number, at most %d numbers, or rows of them, not "
+                                "%s of shape %s" % (slots, numbers.dtype, list(numbers.shape)))
+        numbers = numbers.astype(complex if numbers.dtype.kind == "c" else float)
+        if not np.isfinite(numbers).all():
+            raise ArgumentError("encode() takes finite numbers")
+        rows = numbers if numbers.ndim == 2 else numbers[None] if numbers.ndim else \
+            np.full((1, slots), numbers) if numbers.dtype.kind == "c" else numbers
+        plains = [Plaintext(self, tensor, scale, slots)
+                  for tensor in self._encoded(rows, level, scale)]
+        return plains if numbers.ndim == 2 else plains[0]
+
+    def _coefficients(self, numbers: np.ndarray, scale: float) -> Tuple[np.ndarray, float]:
+        if self._encoder is None:
+            self._encoder = Encoder(self.ring, self._generator)
+        return self._encoder.coefficients(numbers, scale)
+
+    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> List[Any]:
+        """A real number for all slots [], or rows [m, at most n/2] of numbers -> tensors
+        [1, 1, level + 1, n], slices of one."""
+        primes = self._primes[:level + 1]
+        coefficients, bits = self._coefficients(numbers, scale)
+        if bits >= math.prod(primes).bit_length():
+            raise ArgumentError("the numbers times 2^%.2f do not fit in the %d bits of level %d" % (
+                math.log2(scale), math.prod(primes).bit_length(), level))
+        if coefficients.dtype.kind == "f":
+            coefficients = np.array([[[int(value) % q for value in row] for q in primes]
+                                     for row in coefficients])
+        return self._on.encoded(coefficients, self.special, self.special + level + 1)
 
     @contextmanager
     def record(self: _Evaluator, path: Union[str, os.PathLike[str]], *,

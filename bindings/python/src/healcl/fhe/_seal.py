@@ -2,18 +2,19 @@
 """Ciphertexts and keys of SEAL 4, by way of TenSEAL."""
 from __future__ import annotations
 
+import math
 import os
 import struct
 import tempfile
-from typing import Any, List, Optional, Tuple, cast
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
 from .._device import AnyDevice
 from .._engine import heal_engine
 from .._errors import ArgumentError, DtypeError, FormatError
-from ._arithmetic import check_layout
-from ._evaluator import RELINEARIZATION, Ciphertext, Evaluator, Plaintext
+from ._arithmetic import check_layout, ntt
+from ._evaluator import RELINEARIZATION, Ciphertext, Evaluator
 from ._ring import Ring
 
 # SEAL 4 saves a header, then the object in zstd: fields, and elements behind a header of their own.
@@ -84,6 +85,7 @@ class SealEvaluator(Evaluator):
                     [q.value() for q in parameters.coeff_modulus()])
         special, dnum = check_layout(ring, int(context.using_keyswitching()), None)
         super().__init__(engine, ring, special, dnum, keys)
+        self._encodes_alike: Optional[bool] = None
         self._ids: List[List[int]] = []  # SEAL's names of the levels, from 0
         data = context.last_context_data()
         while data is not None and len(self._ids) < len(self._primes):
@@ -134,27 +136,39 @@ class SealEvaluator(Evaluator):
             raise DtypeError("a plaintext is expected where a ciphertext is the result")
         super().expect(a, _residues(source))
 
-    def encode(self, values: Any, like: Ciphertext, scale: Optional[float] = None) -> Plaintext:
-        """Numbers in slots as a plaintext of a ciphertext's level.
+    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> List[Any]:
+        """As SEAL's encoder does, to the last bit; which does it, where its bits differ."""
+        if self._encodes_alike is None:
+            self._encodes_alike = self._compare_encoders()
+        if self._encodes_alike:
+            return super()._encoded(numbers, level, scale)
+        values = self._encoded_by_seal(numbers, level, scale)
+        return self._on.slices(self._on.upload(values[:, None], False)) if len(values) else []
 
-        values  a number for all slots, or at most n/2 of them; real or complex
-        scale   None: the ciphertext's
-
-            a + he.encode(0.5, a)
-        """
+    def _encoded_by_seal(self, numbers: np.ndarray, level: int, scale: float) -> np.ndarray:
         plain, encoder = self._api.Plaintext(), self._api.CKKSEncoder(self._context)
-        level, default = self._ciphertext(like).level, like.scale
-        scale = self._check_scale(default if scale is None else scale, level + 1)
-        try:
-            numbers = np.asarray(values)
-            kind = complex if numbers.dtype.kind == "c" else float
-            if numbers.dtype.kind not in "iufc" or numbers.ndim > 1:
-                raise ValueError("%s of shape %s" % (numbers.dtype, list(numbers.shape)))
-            encoder.encode(numbers.astype(kind).tolist(), self._ids[level], scale, plain)
-        except ValueError as error:
-            raise ArgumentError("encode() takes a number or at most %d numbers: %s" % (
-                self.ring.n // 2, error)) from None
-        return cast(Plaintext, self.load(plain))
+        encoded = []
+        for row in numbers if numbers.ndim == 2 else [numbers]:
+            try:
+                encoder.encode(row.tolist(), self._ids[level], scale, plain)
+            except ValueError as error:
+                raise ArgumentError("SEAL cannot encode the numbers: %s" % error) from None
+            encoded.append(_saved(plain, _PLAINTEXT)[1].reshape(level + 1, self.ring.n))
+        return np.array(encoded)
+
+    def _compare_encoders(self) -> bool:
+        """Whether SEAL's encoder gives the bits of ours. Both do the same operations on all numbers,
+        so that numbers tell which give large coefficients, where the last bits are seen."""
+        level, n = len(self._primes) - 1, self.ring.n
+        scale = 2.0**min(math.prod(self._primes).bit_length() - 4, 61)
+        if scale < 2.0**50 * math.sqrt(n):
+            return False
+        random = np.random.default_rng(n)
+        numbers = random.uniform(-1, 1, (1, n // 2)) + 1j * random.uniform(-1, 1, (1, n // 2))
+        coefficients, _ = self._coefficients(numbers, scale)
+        found = ntt(coefficients % np.array(self._primes)[:, None], self.ring.pick(
+            range(level + 1)))
+        return np.array_equal(found, self._encoded_by_seal(numbers, level, scale)[0])
 
     def store(self, a: Ciphertext) -> Any:
         """The ciphertext as SEAL's: a vector where the context is TenSEAL's, else sealapi's
