@@ -74,12 +74,17 @@ enum operation_id form_id(const struct form *form)
 
 /* ---------------------------------------------------------------- tables */
 
+/* An operation that was added, with its one form. */
+struct added {
+    struct operation operation;
+    struct form form;
+    struct healcl_form_info info;
+};
+
 struct operation_table {
-    struct arena *arena; /* owns the added operations and forms */
-    struct operation **operations;
-    size_t operation_count, operation_capacity;
-    struct form **forms;
-    size_t form_count, form_capacity;
+    struct arena *arena; /* owns what was added */
+    struct added **added;
+    size_t count, capacity;
     const void *owner;
 };
 
@@ -115,8 +120,7 @@ void operation_table_free(struct operation_table *table)
     if (!table)
         return;
     arena_free(table->arena);
-    free(table->operations);
-    free(table->forms);
+    free(table->added);
     free(table);
 }
 
@@ -132,20 +136,20 @@ const void *operation_table_owner(const struct operation_table *table)
 
 size_t operation_count(const struct operation_table *table)
 {
-    return OPERATION_COUNT + (table ? table->operation_count : 0);
+    return OPERATION_COUNT + (table ? table->count : 0);
 }
 
 const struct operation *operation_at(const struct operation_table *table, size_t number)
 {
     return number < OPERATION_COUNT ? &operations[number]
-                                    : table->operations[number - OPERATION_COUNT];
+                                    : &table->added[number - OPERATION_COUNT]->operation;
 }
 
 const struct form *form_at(const struct operation_table *table, size_t i)
 {
     if (i < form_count)
         return &forms[i];
-    return table && i - form_count < table->form_count ? table->forms[i - form_count] : NULL;
+    return table && i - form_count < table->count ? &table->added[i - form_count]->form : NULL;
 }
 
 int64_t operation_number(const struct operation_table *table, const char *name)
@@ -174,22 +178,6 @@ static enum healcl_status check_name(const struct operation_table *table, const 
     return HEALCL_OK;
 }
 
-static enum healcl_status add_form(struct operation_table *table, const struct form *form,
-                                   const struct operation *operation, struct healcl_error *error)
-{
-    NEED_MEMORY(ARRAY_GROW(table->forms, table->form_count, &table->form_capacity), error);
-    struct form *copy = arena_alloc(table->arena, sizeof *copy);
-    char *underscore_name = arena_alloc(table->arena, strlen(form->name) + 2);
-    NEED_MEMORY(copy && underscore_name, error);
-    underscore_name[0] = '_';
-    strcpy(underscore_name + 1, form->name);
-    *copy = *form;
-    copy->operation = operation;
-    copy->underscore_name = underscore_name;
-    table->forms[table->form_count++] = copy;
-    return HEALCL_OK;
-}
-
 enum healcl_status operation_table_add(struct operation_table *table,
                                        const struct operation *operation, const struct form *form,
                                        struct healcl_error *error)
@@ -198,17 +186,19 @@ enum healcl_status operation_table_add(struct operation_table *table,
     TRY(check_name(table, form->name, error));
     if (form->parameter_count > PARAMETERS_MAX)
         REFUSE(error, "operation '%s' has more than %d parameters", form->name, PARAMETERS_MAX);
-    NEED_MEMORY(ARRAY_GROW(table->operations, table->operation_count, &table->operation_capacity),
-                error);
-    struct operation *copy = arena_alloc(table->arena, sizeof *copy);
-    struct healcl_form_info *info = arena_alloc(table->arena, sizeof *info);
-    NEED_MEMORY(copy && info, error);
-    *info = (struct healcl_form_info){form->name, form->parameter_count, form->parameters};
-    *copy = *operation;
-    copy->number = (uint32_t)operation_count(table);
-    copy->form = info;
-    TRY(add_form(table, form, copy, error));
-    table->operations[table->operation_count++] = copy;
+    NEED_MEMORY(ARRAY_GROW(table->added, table->count, &table->capacity), error);
+    struct added *added = arena_alloc(table->arena, sizeof *added);
+    char *underscore_name = arena_alloc(table->arena, strlen(form->name) + 2);
+    NEED_MEMORY(added && underscore_name, error);
+    underscore_name[0] = '_';
+    strcpy(underscore_name + 1, form->name);
+    *added =
+        (struct added){*operation, *form, {form->name, form->parameter_count, form->parameters}};
+    added->operation.number = (uint32_t)operation_count(table);
+    added->operation.form = &added->info;
+    added->form.operation = &added->operation;
+    added->form.underscore_name = underscore_name;
+    table->added[table->count++] = added;
     return HEALCL_OK;
 }
 
