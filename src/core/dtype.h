@@ -20,10 +20,27 @@ const char *dtype_name(enum dtype dtype);
 bool dtype_from_name(const char *name, enum dtype *dtype);
 
 /* Whether value is representable in dtype. */
-bool dtype_holds(enum dtype dtype, int64_t value);
+static inline bool dtype_holds(enum dtype dtype, int64_t value)
+{
+    return dtype == DTYPE_INT64 ||
+           (dtype == DTYPE_INT32 ? value == (int32_t)value : value == (int8_t)value);
+}
 
 /* Read and write one element, by index, of an array of dtype. A store wraps (two's complement). */
-int64_t dtype_load(enum dtype dtype, const void *array, int64_t index);
-void dtype_store(enum dtype dtype, void *array, int64_t index, int64_t value);
+static inline int64_t dtype_load(enum dtype dtype, const void *array, int64_t index)
+{
+    return dtype == DTYPE_INT8    ? ((const int8_t *)array)[index]
+           : dtype == DTYPE_INT32 ? ((const int32_t *)array)[index]
+                                  : ((const int64_t *)array)[index];
+}
+
+static inline void dtype_store(enum dtype dtype, void *array, int64_t index, int64_t value)
+{
+    switch (dtype) {
+    case DTYPE_INT8: ((int8_t *)array)[index] = (int8_t)value; return;
+    case DTYPE_INT32: ((int32_t *)array)[index] = (int32_t)value; return;
+    case DTYPE_INT64: ((int64_t *)array)[index] = value; return;
+    }
+}
 
 #endif

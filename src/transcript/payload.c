@@ -101,26 +101,15 @@ static enum healcl_status read_elements(const struct payload *payload, int64_t f
 static enum healcl_status read_block(const struct payload *payload, int64_t first, size_t count,
                                      int64_t *values, struct healcl_error *error)
 {
-    union {
-        int8_t bytes[BLOCK_ELEMENTS];
-        uint32_t words[BLOCK_ELEMENTS];
-        uint64_t longs[BLOCK_ELEMENTS];
-    } room = {.longs = {0}};
+    int64_t elements[BLOCK_ELEMENTS];
     const bool swaps = needs_swap(payload);
-    TRY(read_elements(payload, first, count, &room, error));
-    switch (payload->dtype) {
-    case DTYPE_INT8:
-        for (size_t i = 0; i < count; i++)
-            values[i] = room.bytes[i];
-        break;
-    case DTYPE_INT32:
-        for (size_t i = 0; i < count; i++)
-            values[i] = (int32_t)(swaps ? __builtin_bswap32(room.words[i]) : room.words[i]);
-        break;
-    case DTYPE_INT64:
-        for (size_t i = 0; i < count; i++)
-            values[i] = (int64_t)(swaps ? __builtin_bswap64(room.longs[i]) : room.longs[i]);
-        break;
+    TRY(read_elements(payload, first, count, elements, error));
+    for (size_t i = 0; i < count; i++) {
+        values[i] = dtype_load(payload->dtype, elements, (int64_t)i);
+        if (swaps)
+            values[i] = payload->dtype == DTYPE_INT32
+                            ? (int32_t)__builtin_bswap32((uint32_t)values[i])
+                            : (int64_t)__builtin_bswap64((uint64_t)values[i]);
     }
     return HEALCL_OK;
 }
@@ -225,42 +214,20 @@ struct target {
     int64_t first; /* the C-order position in the payload of the array's first element */
 };
 
-static enum healcl_status refuse_value(const struct target *target, int64_t value, int64_t position,
-                                       struct healcl_error *error)
-{
-    char index[SHAPE_TEXT_SIZE];
-    REFUSE_FOR(error, DATA, "value %" PRId64 " at %s does not fit %s", value,
-               layout_index_text(&target->payload->layout, target->first + position, index),
-               dtype_name(target->dtype));
-}
-
 /* Stores values at the array's positions position, position + stride, ... */
 static enum healcl_status store(const struct target *target, const int64_t *values, size_t count,
                                 int64_t position, int64_t stride, struct healcl_error *error)
 {
-    int8_t *array_8 = target->array;
-    int32_t *array_32 = target->array;
-    int64_t *array_64 = target->array;
-    switch (target->dtype) {
-    case DTYPE_INT8:
-        for (size_t i = 0; i < count; i++, position += stride) {
-            if (values[i] < INT8_MIN || values[i] > INT8_MAX)
-                return refuse_value(target, values[i], position, error);
-            array_8[position] = (int8_t)values[i];
-        }
-        break;
-    case DTYPE_INT32:
-        for (size_t i = 0; i < count; i++, position += stride) {
-            if (values[i] < INT32_MIN || values[i] > INT32_MAX)
-                return refuse_value(target, values[i], position, error);
-            array_32[position] = (int32_t)values[i];
-        }
-        break;
-    case DTYPE_INT64:
-        for (size_t i = 0; i < count; i++, position += stride)
-            array_64[position] = values[i];
-        break;
-    }
+    char index[SHAPE_TEXT_SIZE];
+    size_t good = 0;
+    while (good < count && dtype_holds(target->dtype, values[good]))
+        good++;
+    for (size_t i = 0; i < good; i++, position += stride)
+        dtype_store(target->dtype, target->array, position, values[i]);
+    if (good < count)
+        REFUSE_FOR(error, DATA, "value %" PRId64 " at %s does not fit %s", values[good],
+                   layout_index_text(&target->payload->layout, target->first + position, index),
+                   dtype_name(target->dtype));
     return HEALCL_OK;
 }
 
