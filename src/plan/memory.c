@@ -209,11 +209,9 @@ uint64_t memory_least(const struct plan *plan, const struct step **step)
 /* ---------------------------------------------------------------- uses */
 
 /* Walks backwards. Uploads and releases do not count as uses. */
-static enum healcl_status list_uses(struct memory *memory, struct healcl_error *error)
+static void list_uses(struct memory *memory)
 {
     const struct plan *plan = memory->plan;
-    memory->uses = malloc((plan->step_count + 1) * sizeof *memory->uses);
-    NEED_MEMORY(memory->uses, error);
     for (size_t id = 0; id < plan->storage_count; id++)
         memory->states[id].first_use = UINT32_MAX;
     for (size_t i = plan->step_count; i-- > 0;) {
@@ -228,7 +226,6 @@ static enum healcl_status list_uses(struct memory *memory, struct healcl_error *
                     memory->states[storage->id].first_use = (uint32_t)i;
             }
     }
-    return HEALCL_OK;
 }
 
 void memory_reset(struct memory *memory)
@@ -238,7 +235,7 @@ void memory_reset(struct memory *memory)
         memory->states[id] = (struct memory_state){.first_use = first, .next_use = first};
     }
     memory->resident = memory->peak = 0;
-    memory->heap_count = 0;
+    memory->resident_count = 0;
     memory->room = memory->limit;
     memory->price = (struct memory_price){0};
 }
@@ -264,58 +261,23 @@ enum healcl_status memory_init(struct memory *memory, const struct plan *plan, u
                    origin->entry, origin->name, least, limit);
     }
     memory->states = calloc(plan->storage_count + 1, sizeof *memory->states);
-    NEED_MEMORY(memory->states, error);
-    enum healcl_status status = list_uses(memory, error);
-    if (status == HEALCL_OK)
-        memory_reset(memory);
-    else
+    memory->uses = malloc((plan->step_count + 1) * sizeof *memory->uses);
+    memory->residents = malloc((plan->storage_count + 1) * sizeof *memory->residents);
+    if (!memory->states || !memory->uses || !memory->residents) {
         memory_release(memory);
-    return status;
+        NO_MEMORY(error);
+    }
+    list_uses(memory);
+    memory_reset(memory);
+    return HEALCL_OK;
 }
 
 void memory_release(struct memory *memory)
 {
     free(memory->states);
     free(memory->uses);
-    free(memory->heap);
+    free(memory->residents);
     memset(memory, 0, sizeof *memory);
-}
-
-/* ---------------------------------------------------------------- the farthest next use */
-
-static bool is_farther(const struct memory_use *a, const struct memory_use *b)
-{
-    return a->step != b->step ? a->step > b->step : a->storage > b->storage;
-}
-
-static void swap(struct memory_use *a, struct memory_use *b)
-{
-    struct memory_use held = *a;
-    *a = *b;
-    *b = held;
-}
-
-static enum healcl_status push(struct memory *memory, uint32_t id, struct healcl_error *error)
-{
-    NEED_MEMORY(ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity), error);
-    size_t i = memory->heap_count++;
-    memory->heap[i] = (struct memory_use){memory->states[id].next_use, id};
-    for (; i > 0 && is_farther(&memory->heap[i], &memory->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        swap(&memory->heap[i], &memory->heap[(i - 1) / 2]);
-    return HEALCL_OK;
-}
-
-static void pop(struct memory *memory)
-{
-    struct memory_use *heap = memory->heap;
-    heap[0] = heap[--memory->heap_count];
-    for (size_t i = 0, child; (child = 2 * i + 1) < memory->heap_count; i = child) {
-        if (child + 1 < memory->heap_count && is_farther(&heap[child + 1], &heap[child]))
-            child++;
-        if (!is_farther(&heap[child], &heap[i]))
-            return;
-        swap(&heap[i], &heap[child]);
-    }
 }
 
 /* ---------------------------------------------------------------- moves */
@@ -347,6 +309,9 @@ static enum healcl_status drop(struct memory *memory, const struct storage *stor
         return HEALCL_OK;
     state->resident = false;
     memory->resident -= storage_bytes(storage);
+    const uint32_t moved = memory->residents[--memory->resident_count];
+    memory->residents[state->place] = moved;
+    memory->states[moved].place = state->place;
     return move(memory, MEMORY_MOVE_DROP, storage, error);
 }
 
@@ -362,22 +327,29 @@ static enum healcl_status evict(struct memory *memory, const struct storage *sto
     return drop(memory, storage, error);
 }
 
+/* The storage on the device whose next use is farthest away, without those of the current step.
+ * NULL if there is none. */
+static const struct storage *farthest(const struct memory *memory)
+{
+    const struct storage *found = NULL;
+    uint32_t last = (uint32_t)memory->step;
+    for (size_t i = 0; i < memory->resident_count; i++) {
+        const uint32_t id = memory->residents[i], next_use = memory->states[id].next_use;
+        if (next_use < last || (next_use == last && (!found || found->id > id)))
+            continue;
+        found = memory->plan->storages[id];
+        last = next_use;
+    }
+    return found;
+}
+
 enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
                                     struct healcl_error *error)
 {
     uint64_t wanted = memory->resident > bytes ? memory->resident - bytes : 0;
-    while (memory->resident > wanted && memory->heap_count > 0) {
-        struct memory_use farthest = memory->heap[0];
-        if (memory->states[farthest.storage].resident &&
-            memory->states[farthest.storage].next_use == farthest.step) {
-            if (farthest.step <= memory->step)
-                break; /* those of the current step */
-            pop(memory);
-            TRY(evict(memory, memory->plan->storages[farthest.storage], error));
-        } else {
-            pop(memory); /* it is no longer on the device, or has been used since */
-        }
-    }
+    const struct storage *storage;
+    while (memory->resident > wanted && (storage = farthest(memory)))
+        TRY(evict(memory, storage, error));
     return HEALCL_OK;
 }
 
@@ -403,7 +375,8 @@ static enum healcl_status bring(struct memory *memory, const struct storage *sto
     memory->resident += storage_bytes(storage);
     if (memory->peak < memory->resident)
         memory->peak = memory->resident;
-    TRY(push(memory, storage->id, error));
+    state->place = (uint32_t)memory->resident_count++;
+    memory->residents[state->place] = storage->id;
     if (contents && state->source == MEMORY_UPLOAD)
         return upload(memory, storage, error);
     if (!contents || state->source != MEMORY_HOST)
@@ -562,25 +535,17 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
 }
 
 /* Sets each operand's next use to the first one after this step. */
-static enum healcl_status advance_next_uses(struct memory *memory, const struct step *step,
-                                            struct healcl_error *error)
+static void advance_next_uses(struct memory *memory, const struct step *step)
 {
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct storage *storage = operand_storage(step, i);
-        if (!storage)
-            continue;
-        memory->states[storage->id].next_use = memory->uses[memory->step][i];
-        if (memory->states[storage->id].resident)
-            TRY(push(memory, storage->id, error));
-    }
-    return HEALCL_OK;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (operand_storage(step, i))
+            memory->states[operand_storage(step, i)->id].next_use = memory->uses[memory->step][i];
 }
 
-enum healcl_status memory_skip_step(struct memory *memory, size_t number,
-                                    struct healcl_error *error)
+void memory_skip_step(struct memory *memory, size_t number)
 {
     memory->step = number;
-    return advance_next_uses(memory, &memory->plan->steps[number], error);
+    advance_next_uses(memory, &memory->plan->steps[number]);
 }
 
 enum healcl_status memory_end_step(struct memory *memory, const struct slices *slices,
@@ -595,7 +560,8 @@ enum healcl_status memory_end_step(struct memory *memory, const struct slices *s
             TRY(move(memory, MEMORY_MOVE_FORGET, step->out->storage, error));
         state->source = MEMORY_DEVICE;
     }
-    return advance_next_uses(memory, step, error);
+    advance_next_uses(memory, step);
+    return HEALCL_OK;
 }
 
 enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
@@ -608,7 +574,7 @@ enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
     for (size_t i = 0; i < plan->step_count && status == HEALCL_OK; i++) {
         struct slices slices;
         if (plan->steps[i].side == STEP_OF_KERNEL) {
-            status = memory_skip_step(&memory, i, error);
+            memory_skip_step(&memory, i);
             continue;
         }
         status = memory_begin_step(&memory, i, &slices, error);

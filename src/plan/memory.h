@@ -70,11 +70,8 @@ struct memory_state {
     const struct step *upload;    /* latest upload so far */
     uint8_t source;               /* enum memory_source */
     bool resident;                /* it is on the device */
+    uint32_t place;               /* if it is: its index in memory.residents */
     bool uploaded, streamed;      /* it was uploaded once; it was uploaded again */
-};
-
-struct memory_use {
-    uint32_t step, storage;
 };
 
 struct memory {
@@ -87,8 +84,8 @@ struct memory {
     struct memory_price price;
     struct memory_state *states;     /* by storage */
     uint32_t (*uses)[STEP_OPERANDS]; /* by step: the next use of each operand's storage */
-    struct memory_use *heap;         /* next uses, farthest first; some are out of date */
-    size_t heap_count, heap_capacity;
+    uint32_t *residents;             /* ids of the storages on the device */
+    size_t resident_count;
     size_t step; /* the current step */
 };
 
@@ -113,8 +110,7 @@ enum healcl_status memory_end_step(struct memory *memory, const struct slices *s
                                    struct healcl_error *error);
 
 /* Replaces both calls for a step that is skipped. */
-enum healcl_status memory_skip_step(struct memory *memory, size_t number,
-                                    struct healcl_error *error);
+void memory_skip_step(struct memory *memory, size_t number);
 
 /* Call during a step. Takes other storages from the device until `bytes` bytes are free or none is
  * left. */

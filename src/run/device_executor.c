@@ -387,7 +387,7 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         const struct step *step = &self->launcher.plan->steps[first + i];
         if (step_is_left_out(step, self->launcher.device)) {
             if (self->spill)
-                TRY(memory_skip_step(&self->spill->memory, first + i, error));
+                memory_skip_step(&self->spill->memory, first + i);
             TRY(device_executor_leave_out(self, step, error));
             continue;
         }
