@@ -383,7 +383,7 @@ static void append_whole(struct layout *view, const struct layout *layout, uint3
 }
 
 static enum healcl_status append_slice(struct layout *view, const struct layout *layout,
-                                       uint32_t axis, const struct index_item *slice,
+                                       uint32_t axis, const struct healcl_index *slice,
                                        struct healcl_error *error)
 {
     int64_t size = layout->shape[axis], stride = layout->stride[axis];
@@ -401,12 +401,12 @@ static enum healcl_status append_slice(struct layout *view, const struct layout 
     return HEALCL_OK;
 }
 
-enum healcl_status layout_index(const struct layout *layout, const struct index_item *items,
+enum healcl_status layout_index(const struct layout *layout, const struct healcl_index *items,
                                 uint32_t count, struct layout *result, struct healcl_error *error)
 {
     uint32_t ellipses = 0;
     for (uint32_t i = 0; i < count; i++)
-        ellipses += items[i].kind == INDEX_ELLIPSIS;
+        ellipses += items[i].kind == HEALCL_INDEX_ELLIPSIS;
     if (ellipses > 1)
         REFUSE(error, "more than one ellipsis");
     uint32_t indexed = count - ellipses;
@@ -417,7 +417,7 @@ enum healcl_status layout_index(const struct layout *layout, const struct index_
     uint32_t axis = 0;
     for (uint32_t i = 0; i < count; i++) {
         switch (items[i].kind) {
-        case INDEX_INT: { /* removes its axis */
+        case HEALCL_INDEX_INT: { /* removes its axis */
             const int64_t index = items[i].value, size = layout->shape[axis];
             if (index < -size || index >= size)
                 REFUSE(error, "index %" PRId64 " is outside of axis %" PRIu32 " of size %" PRId64,
@@ -425,8 +425,8 @@ enum healcl_status layout_index(const struct layout *layout, const struct index_
             view.offset += (index < 0 ? index + size : index) * layout->stride[axis++];
             break;
         }
-        case INDEX_SLICE: TRY(append_slice(&view, layout, axis++, &items[i], error)); break;
-        case INDEX_ELLIPSIS:
+        case HEALCL_INDEX_SLICE: TRY(append_slice(&view, layout, axis++, &items[i], error)); break;
+        case HEALCL_INDEX_ELLIPSIS:
             append_whole(&view, layout, axis, layout->rank - indexed);
             axis += layout->rank - indexed;
             break;

@@ -102,16 +102,8 @@ struct layout layout_insert_axis(const struct layout *layout, uint32_t axis, int
                                  int64_t stride);
 struct layout layout_move_axis(const struct layout *layout, uint32_t from, uint32_t to);
 
-/* One item of a get_slice index. */
-struct index_item {
-    enum { INDEX_INT, INDEX_SLICE, INDEX_ELLIPSIS } kind;
-    bool has_start, has_stop, has_step;
-    int64_t value; /* for INDEX_INT */
-    int64_t start, stop, step;
-};
-
 /* Python's basic indexing: see get_slice in docs/OPS.md. */
-enum healcl_status layout_index(const struct layout *layout, const struct index_item *items,
+enum healcl_status layout_index(const struct layout *layout, const struct healcl_index *items,
                                 uint32_t count, struct layout *result, struct healcl_error *error);
 
 /* The part [start, start + size) of one axis. The caller ensures that it is within the axis. */

@@ -95,16 +95,16 @@ bool eager_plan_is_full(const struct eager_plan *eager)
            eager->plan.constants.count + CALL_CONSTANTS_MAX > EAGER_CONSTANTS_MAX;
 }
 
-/* Plans a call with the given function. */
-static enum healcl_status plan_call(struct eager_plan *eager, struct call *call,
-                                    infer_function *plan, size_t *first, struct healcl_error *error)
+enum healcl_status eager_plan_call(struct eager_plan *eager, const struct entry *entry,
+                                   size_t *first, const struct tensor **result,
+                                   struct healcl_error *error)
 {
     struct planner *planner = &eager->planner;
-    const struct entry *entry = call->entry;
+    struct call call = {.planner = planner, .entry = entry};
     const size_t free_count = eager->storages.free_count, steps = eager->plan.step_count;
     const uint64_t bytes_live = planner->bytes_live;
-    call->planner = planner;
-    enum healcl_status status = plan(call, error);
+    enum healcl_status status =
+        entry->kind == ENTRY_COPY ? planner_copy(&call, error) : planner_operation(&call, error);
     if (status != HEALCL_OK) {
         error_prefix(error, "call %zu (%s): ", entry->index, entry->name);
         error_place(error, (int64_t)entry->index, operation_number(eager->plan.table, entry->name));
@@ -116,27 +116,11 @@ static enum healcl_status plan_call(struct eager_plan *eager, struct call *call,
     }
     eager->calls++;
     *first = steps;
-    return HEALCL_OK;
-}
-
-enum healcl_status eager_plan_call(struct eager_plan *eager, const struct entry *entry,
-                                   size_t *first, const struct tensor **result,
-                                   struct healcl_error *error)
-{
-    struct call call = {.entry = entry};
-    TRY(plan_call(eager, &call, planner_operation, first, error));
     *result =
         call.form->operation->result == RESULT_NEW || call.form->operation->result == RESULT_ALIAS
             ? call.result
             : NULL;
     return HEALCL_OK;
-}
-
-enum healcl_status eager_plan_copy(struct eager_plan *eager, const struct entry *entry,
-                                   size_t *first, struct healcl_error *error)
-{
-    struct call call = {.entry = entry};
-    return plan_call(eager, &call, planner_copy, first, error);
 }
 
 enum healcl_status eager_plan_drop(struct eager_plan *eager, const struct tensor *tensor,

@@ -58,10 +58,6 @@ enum healcl_status eager_plan_call(struct eager_plan *eager, const struct entry 
                                    size_t *first, const struct tensor **result,
                                    struct healcl_error *error);
 
-/* Plans a copy of the entry's first tensor to its second one, as eager_plan_call does. */
-enum healcl_status eager_plan_copy(struct eager_plan *eager, const struct entry *entry,
-                                   size_t *first, struct healcl_error *error);
-
 /* Drops one handle of the tensor's storage; storage->references counts handles. With the last
  * handle, adds a step that releases the storage. There must be fewer than EAGER_STEPS_MAX such
  * steps. */

@@ -59,7 +59,7 @@ static enum healcl_status shape_of(const struct call *call, const char *name,
     if (*rank > MAX_RANK)
         REFUSE_ARGUMENT_FOR(SHAPE, name, "rank %" PRIu32 " is above %d", *rank, MAX_RANK);
     for (uint32_t i = 0; i < *rank; i++) {
-        if (argument->shape.items[i].kind != INDEX_INT)
+        if (argument->shape.items[i].kind != HEALCL_INDEX_INT)
             REFUSE_ARGUMENT(name, "item %" PRIu32 " of a shape must be an INT", i);
         shape[i] = argument->shape.items[i].value;
     }

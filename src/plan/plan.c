@@ -421,7 +421,8 @@ static enum healcl_status plan_entry(struct planner *planner, const struct entry
 {
     struct call call = {.planner = planner, .entry = entry};
     switch (entry->kind) {
-    case ENTRY_NOTHING: return HEALCL_OK;
+    case ENTRY_NOTHING:
+    case ENTRY_COPY: break;
     case ENTRY_SEGMENT_START:
         if (planner->segment && planner->segment_is_named)
             REFUSE(error, "segment '%s' starts inside of segment '%s'", entry->name,

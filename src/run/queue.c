@@ -89,8 +89,8 @@ static void release_anyhow(struct healcl_queue *queue, size_t first)
 }
 
 /* Executes the plan's steps from `first` on, without waiting. */
-enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
-                                 struct healcl_error *error)
+static enum healcl_status execute(struct healcl_queue *queue, size_t first,
+                                  struct healcl_error *error)
 {
     const struct plan *plan = &queue->eager.plan;
     const struct executor_class *class = queue->executor->class;
@@ -129,7 +129,7 @@ void queue_drop(struct healcl_queue *queue, const struct tensor *view)
     }
     missed = status == HEALCL_OK ? missed : NULL;
     if (eager_plan_drop(&queue->eager, &copy, missed) == HEALCL_OK)
-        (void)!queue_execute(queue, first, missed);
+        (void)!execute(queue, first, missed);
 }
 
 enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
@@ -145,7 +145,7 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
         made->storage->references++;
     if (data)
         queue->uploads[made->storage->id].data = data;
-    enum healcl_status status = queue_execute(queue, first, error);
+    enum healcl_status status = execute(queue, first, error);
     if (data)
         queue->uploads[made->storage->id].data = NULL;
     if (status == HEALCL_OK && made && result) {
@@ -226,7 +226,8 @@ static enum healcl_status set_shape(struct argument *argument, uint32_t count, c
         FAIL_FOR(error, HEALCL_REFUSED, SHAPE, "a shape of more than %d items", INDEX_ITEMS_MAX);
     NEED(sizes || count == 0, error);
     for (uint32_t i = 0; i < count; i++)
-        argument->shape.items[i] = (struct index_item){.kind = INDEX_INT, .value = sizes[i]};
+        argument->shape.items[i] =
+            (struct healcl_index){.kind = HEALCL_INDEX_INT, .value = sizes[i]};
     return HEALCL_OK;
 }
 
@@ -242,17 +243,7 @@ static enum healcl_status set_index(struct argument *argument, uint32_t count,
         if ((unsigned)items[i].kind > HEALCL_INDEX_ELLIPSIS)
             FAIL(error, HEALCL_USAGE, "there is no kind %d of items of an index",
                  (int)items[i].kind);
-        argument->shape.items[i] =
-            (struct index_item){.kind = items[i].kind == HEALCL_INDEX_INT     ? INDEX_INT
-                                        : items[i].kind == HEALCL_INDEX_SLICE ? INDEX_SLICE
-                                                                              : INDEX_ELLIPSIS,
-                                .value = items[i].value,
-                                .has_start = items[i].has_start,
-                                .has_stop = items[i].has_stop,
-                                .has_step = items[i].has_step,
-                                .start = items[i].start,
-                                .stop = items[i].stop,
-                                .step = items[i].step};
+        argument->shape.items[i] = items[i];
     }
     return HEALCL_OK;
 }

@@ -72,10 +72,6 @@ enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_erro
 enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
                                    struct healcl_tensor **result, struct healcl_error *error);
 
-/* Executes the plan's steps from `first` on, without waiting. */
-enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
-                                 struct healcl_error *error);
-
 /* Makes a handle for a view. The caller has already retained the view's storage. Returns NULL if
  * memory runs out. */
 struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view);

@@ -208,14 +208,11 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
     NEED_OPEN(from, error);
     NEED_OPEN(to, error);
     struct healcl_queue *queue = to->queue;
-    size_t first = 0;
     TRY(queue_begin_entry(queue, "copy", 2, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], from, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[1], to, error));
-    queue->entry.index = queue->eager.calls;
-    TRY(eager_plan_copy(&queue->eager, &queue->entry, &first, error));
-    TRY(queue_execute(queue, first, error));
-    return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
+    queue->entry.kind = ENTRY_COPY;
+    return queue_run_entry(queue, NULL, NULL, error);
 }
 
 /* Reads or writes elements that are not contiguous, through a packed tensor. */

@@ -199,10 +199,10 @@ static enum healcl_status read_bound(const cJSON *slice, const char *key, bool *
     return *given ? value_integer(value, what, bound, error) : HEALCL_OK;
 }
 
-static enum healcl_status read_slice(const cJSON *value, struct index_item *item,
+static enum healcl_status read_slice(const cJSON *value, struct healcl_index *item,
                                      struct healcl_error *error)
 {
-    *item = (struct index_item){.kind = INDEX_SLICE};
+    *item = (struct healcl_index){.kind = HEALCL_INDEX_SLICE};
     TRY(value_check_tag(value, "slice", error));
     TRY(read_bound(value, "start", &item->has_start, &item->start, error));
     TRY(read_bound(value, "stop", &item->has_stop, &item->stop, error));
@@ -247,18 +247,18 @@ static enum healcl_status open_argument(const cJSON *object, enum argument_kind 
     REFUSE(error, "unknown argument type '%.80s'", name);
 }
 
-static enum healcl_status read_item(const cJSON *object, struct index_item *item,
+static enum healcl_status read_item(const cJSON *object, struct healcl_index *item,
                                     struct healcl_error *error)
 {
     enum argument_kind kind;
     const cJSON *value;
     TRY(open_argument(object, &kind, &value, error));
-    *item = (struct index_item){.kind = INDEX_INT};
+    *item = (struct healcl_index){.kind = HEALCL_INDEX_INT};
     switch (kind) {
     case ARGUMENT_INT: return read_int(value, &item->value, error);
     case ARGUMENT_SLICE: return read_slice(value, item, error);
     case ARGUMENT_ELLIPSIS:
-        item->kind = INDEX_ELLIPSIS;
+        item->kind = HEALCL_INDEX_ELLIPSIS;
         return check_empty(value, "ellipsis", error);
     default: REFUSE(error, "a %s cannot stand in a SHAPE", argument_kind_name(kind));
     }

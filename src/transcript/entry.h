@@ -45,11 +45,11 @@ struct argument {
         } host;
         struct {
             uint32_t count;
-            struct index_item items[INDEX_ITEMS_MAX];
+            struct healcl_index items[INDEX_ITEMS_MAX];
         } shape;
         int64_t integer; /* booleans are 0 and 1 */
         enum dtype dtype;
-        struct index_item slice; /* kind INDEX_SLICE */
+        struct healcl_index slice; /* kind HEALCL_INDEX_SLICE */
     };
 };
 
@@ -59,6 +59,7 @@ enum entry_kind {
     ENTRY_SEGMENT_START, /* name: the segment's */
     ENTRY_SEGMENT_END,
     ENTRY_NOTHING,
+    ENTRY_COPY, /* only by call: of its first tensor to its second one */
 };
 
 struct entry {

@@ -351,7 +351,7 @@ static enum healcl_status set_argument(const struct body_argument *from,
     case ARGUMENT_SHAPE:
         to->shape.count = from->count;
         for (uint32_t i = 0; i < from->count; i++) {
-            to->shape.items[i] = (struct index_item){.kind = INDEX_INT};
+            to->shape.items[i] = (struct healcl_index){.kind = HEALCL_INDEX_INT};
             TRY(expression_value(from->values[i], values, &to->shape.items[i].value, error));
         }
         return HEALCL_OK;

@@ -162,14 +162,14 @@ static int64_t clamp(int64_t bound, int64_t size)
 
 static void random_index(struct layout *layout, struct model *model)
 {
-    struct index_item items[LAYOUT_RANK];
+    struct healcl_index items[LAYOUT_RANK];
     struct slicing slicing = {.rank = 0};
     struct model result = {.rank = 0};
     uint32_t count = 0, given = (uint32_t)pick(0, model->rank);
     uint32_t ellipsis = (uint32_t)pick(0, 2 * given + 1); /* before which item; else none */
     for (uint32_t i = 0; i <= given; i++) {
         if (i == ellipsis) {
-            items[count++] = (struct index_item){.kind = INDEX_ELLIPSIS};
+            items[count++] = (struct healcl_index){.kind = HEALCL_INDEX_ELLIPSIS};
             for (uint32_t j = given; j < model->rank; j++)
                 whole_axis(&slicing, &result, model->shape[slicing.rank]);
         }
@@ -177,8 +177,9 @@ static void random_index(struct layout *layout, struct model *model)
             break;
         uint32_t axis = slicing.rank;
         int64_t size = model->shape[axis];
-        struct index_item item = {.kind = pick(0, 3) == 0 && size > 0 ? INDEX_INT : INDEX_SLICE};
-        if (item.kind == INDEX_INT) {
+        struct healcl_index item = {.kind = pick(0, 3) == 0 && size > 0 ? HEALCL_INDEX_INT
+                                                                        : HEALCL_INDEX_SLICE};
+        if (item.kind == HEALCL_INDEX_INT) {
             item.value = pick(-size, size - 1);
             slicing.start[axis] = item.value < 0 ? item.value + size : item.value;
             slicing.dropped[axis] = true;
@@ -517,19 +518,19 @@ static void overlaps_of_slices(void **unused)
         struct layout views[2];
         struct model models[2];
         for (int i = 0; i < 2; i++) {
-            struct index_item items[LAYOUT_RANK];
+            struct healcl_index items[LAYOUT_RANK];
             struct slicing slicing = {.rank = rank};
             struct model result = {.rank = rank};
             packed_view(rank, shape, &views[i], &models[i]);
             for (uint32_t axis = 0; axis < rank; axis++) {
                 int64_t start = pick(0, shape[axis]), stop = pick(start, shape[axis]);
-                items[axis] = (struct index_item){.kind = INDEX_SLICE,
-                                                  .has_start = true,
-                                                  .has_stop = true,
-                                                  .has_step = true,
-                                                  .start = start,
-                                                  .stop = stop,
-                                                  .step = steps[axis]};
+                items[axis] = (struct healcl_index){.kind = HEALCL_INDEX_SLICE,
+                                                    .has_start = true,
+                                                    .has_stop = true,
+                                                    .has_step = true,
+                                                    .start = start,
+                                                    .stop = stop,
+                                                    .step = steps[axis]};
                 slicing.start[axis] = start;
                 slicing.step[axis] = steps[axis];
                 result.shape[axis] = (stop - start + steps[axis] - 1) / steps[axis];
@@ -731,7 +732,7 @@ static void completed_shapes(void **unused)
     expect_completed(0, 2, LIST((int64_t)1 << 32, (int64_t)1 << 32), NULL);
 }
 
-static void expect_index_refused(uint32_t count, const struct index_item *items,
+static void expect_index_refused(uint32_t count, const struct healcl_index *items,
                                  const char *message)
 {
     struct healcl_error error = {0};
@@ -745,18 +746,19 @@ static void expect_index_refused(uint32_t count, const struct index_item *items,
 static void index_refusals(void **unused)
 {
     (void)unused;
-    const struct index_item all = {.kind = INDEX_SLICE}, dots = {.kind = INDEX_ELLIPSIS};
-    expect_index_refused(2, (struct index_item[]){dots, dots}, "more than one ellipsis");
-    expect_index_refused(3, (struct index_item[]){all, all, all}, "3 indices for rank 2");
-    expect_index_refused(4, (struct index_item[]){all, dots, all, all}, "3 indices for rank 2");
-    struct index_item item = {.kind = INDEX_INT, .value = 3};
+    const struct healcl_index all = {.kind = HEALCL_INDEX_SLICE},
+                              dots = {.kind = HEALCL_INDEX_ELLIPSIS};
+    expect_index_refused(2, (struct healcl_index[]){dots, dots}, "more than one ellipsis");
+    expect_index_refused(3, (struct healcl_index[]){all, all, all}, "3 indices for rank 2");
+    expect_index_refused(4, (struct healcl_index[]){all, dots, all, all}, "3 indices for rank 2");
+    struct healcl_index item = {.kind = HEALCL_INDEX_INT, .value = 3};
     expect_index_refused(1, &item, "index 3 is outside of axis 0 of size 3");
     item.value = -5;
-    expect_index_refused(2, (struct index_item[]){all, item},
+    expect_index_refused(2, (struct healcl_index[]){all, item},
                          "index -5 is outside of axis 1 of size 4");
     item.value = INT64_MIN;
     expect_index_refused(1, &item, "index -9223372036854775808 is outside of axis 0 of size 3");
-    item = (struct index_item){.kind = INDEX_SLICE, .has_step = true, .step = 0};
+    item = (struct healcl_index){.kind = HEALCL_INDEX_SLICE, .has_step = true, .step = 0};
     expect_index_refused(1, &item, "slice step 0 is not positive");
     item.step = INT64_MIN;
     expect_index_refused(1, &item, "slice step -9223372036854775808 is not positive");
@@ -769,17 +771,20 @@ static void extreme_slices(void **unused)
     const int64_t bounds[] = {INT64_MIN, INT64_MIN + 1, -6, -5, 0, 4, 5, 6, INT64_MAX};
     const int64_t lengths[] = {0, 0, 0, 0, 0, 4, 5, 5, 5}; /* of [:stop], with -5 and below 0 */
     for (int i = 0; i < 9; i++) {
-        struct index_item item = {
-            .kind = INDEX_SLICE, .has_stop = true, .stop = bounds[i], .has_step = true, .step = 1};
+        struct healcl_index item = {.kind = HEALCL_INDEX_SLICE,
+                                    .has_stop = true,
+                                    .stop = bounds[i],
+                                    .has_step = true,
+                                    .step = 1};
         struct layout layout, result;
         assert_int_equal(layout_init(&layout, 1, (int64_t[]){5}, 8, NULL), HEALCL_OK);
         assert_int_equal(layout_index(&layout, &item, 1, &result, NULL), HEALCL_OK);
         assert_int_equal(result.shape[0], lengths[i]);
-        item = (struct index_item){.kind = INDEX_SLICE,
-                                   .has_start = true,
-                                   .start = bounds[i],
-                                   .has_step = true,
-                                   .step = INT64_MAX};
+        item = (struct healcl_index){.kind = HEALCL_INDEX_SLICE,
+                                     .has_start = true,
+                                     .start = bounds[i],
+                                     .has_step = true,
+                                     .step = INT64_MAX};
         assert_int_equal(layout_index(&layout, &item, 1, &result, NULL), HEALCL_OK);
         assert_int_equal(result.shape[0], bounds[i] < 5);
         assert_true(result.offset >= 0 && result.offset < 5);

@@ -62,7 +62,7 @@ static enum healcl_status try_empty(int64_t elements, const struct tensor **resu
     size_t first;
     const struct argument arguments[] = {
         {.kind = ARGUMENT_SHAPE,
-         .shape = {.count = 1, .items = {{.kind = INDEX_INT, .value = elements}}}},
+         .shape = {.count = 1, .items = {{.kind = HEALCL_INDEX_INT, .value = elements}}}},
         {.kind = ARGUMENT_TENSOR_TYPE, .dtype = DTYPE_INT64}};
     return call("empty", 2, arguments, result, &first);
 }

@@ -370,10 +370,10 @@ static void test_shapes(void **state)
             "\"value\":\"INT\"},\"value\":true}]",
             tagged);
         assert_int_equal(argument->shape.count, 4);
-        assert_int_equal(argument->shape.items[0].kind, INDEX_INT);
+        assert_int_equal(argument->shape.items[0].kind, HEALCL_INDEX_INT);
         assert_int_equal(argument->shape.items[0].value, -1);
-        assert_int_equal(argument->shape.items[1].kind, INDEX_ELLIPSIS);
-        assert_int_equal(argument->shape.items[2].kind, INDEX_SLICE);
+        assert_int_equal(argument->shape.items[1].kind, HEALCL_INDEX_ELLIPSIS);
+        assert_int_equal(argument->shape.items[2].kind, HEALCL_INDEX_SLICE);
         assert_true(argument->shape.items[2].has_start);
         assert_int_equal(argument->shape.items[2].start, 1);
         assert_false(argument->shape.items[2].has_stop);
@@ -412,8 +412,8 @@ static void test_slices(void **state)
                        "{\"__type__\":\"slice\",\"start\":-9223372036854775808,\"stop\":5,"
                        "\"step\":2}",
                        tagged);
-        const struct index_item *slice = &argument->slice;
-        assert_int_equal(slice->kind, INDEX_SLICE);
+        const struct healcl_index *slice = &argument->slice;
+        assert_int_equal(slice->kind, HEALCL_INDEX_SLICE);
         assert_true(slice->has_start && slice->has_stop && slice->has_step);
         assert_true(slice->start == INT64_MIN && slice->stop == 5 && slice->step == 2);
         close_entry(&opened);
