@@ -109,9 +109,10 @@ void waiting_begin(const char *call)
     shared->since = monotonic_nanoseconds();
 }
 
-void waiting_end(void)
+int32_t waiting_end(int32_t result)
 {
     shared->since = 0;
+    return result;
 }
 
 void waiting_driver(const char *name)

@@ -32,9 +32,9 @@ bool registry_share(void);
 /* ---- calls that may never return ---- */
 
 /* Call these before and after a driver call. The name must live as long as the program. If several
- * threads call, the last to begin counts. */
+ * threads call, the last to begin counts. waiting_end returns the call's result. */
 void waiting_begin(const char *call);
-void waiting_end(void);
+int32_t waiting_end(int32_t result);
 
 /* Names the driver of the following calls. */
 void waiting_driver(const char *name);

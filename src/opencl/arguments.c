@@ -143,7 +143,7 @@ enum healcl_status kernel_check_arguments(struct healcl_device *device, struct k
                                           const struct launch *launch, struct healcl_error *error)
 {
     cl_uint count = launch->argument_count;
-    bool told = true;
+    bool told = device->cl->clGetKernelArgInfo != NULL;
     if (kernel->is_checked || kernel->program->loaded)
         return HEALCL_OK;
     kernel->program->may_be_cached = false;

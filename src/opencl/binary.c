@@ -26,7 +26,7 @@ static cl_int load(const struct healcl_device *device, const unsigned char *data
     if (code != CL_SUCCESS)
         return code;
     if (loaded == CL_SUCCESS)
-        loaded = cl->clBuildProgram(id, 1, &device->info.device_id, options, NULL, NULL);
+        loaded = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, options, NULL, NULL);
     if (loaded == CL_SUCCESS)
         *program = id;
     else
@@ -86,7 +86,7 @@ bool binaries_are_cheap(const struct healcl_device *device)
     if (code != CL_SUCCESS)
         return false;
     const uint64_t start = monotonic_nanoseconds();
-    code = cl->clBuildProgram(program.id, 1, &device->info.device_id, "", NULL, NULL);
+    code = WAIT_CL(cl, clBuildProgram, program.id, 1, &device->info.device_id, "", NULL, NULL);
     const uint64_t built = monotonic_nanoseconds();
     const bool are_cheap = code == CL_SUCCESS &&
                            binary_get(device, &program, &binary, &bytes, NULL) == HEALCL_OK &&

@@ -37,8 +37,8 @@ uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes)
 static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
     if (device->callers.release) { /* it may give the memory to others at once */
-        (void)device->cl->clFinish(device->transfer);
-        (void)device->cl->clFinish(device->compute);
+        (void)WAIT_CL(device->cl, clFinish, device->transfer);
+        (void)WAIT_CL(device->cl, clFinish, device->compute);
         device->callers.release(device->callers.memory_context, memory);
     } else {
         (void)device->cl->clReleaseMemObject(memory);
@@ -158,7 +158,7 @@ static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint
         return;
     huge_pages_ask(start, (size_t)bytes);
     (void)cl->clEnqueueUnmapMemObject(device->transfer, memory, start, 0, NULL, NULL);
-    (void)cl->clFinish(device->transfer);
+    (void)WAIT_CL(cl, clFinish, device->transfer);
 }
 
 void device_limit_memory(struct healcl_device *device, uint64_t bytes,
@@ -268,8 +268,8 @@ static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
              alignment = device->info.base_alignment_bits / 8;
     if (alignment > STEP_BYTES_MIN) /* both are powers of two */
         rounded = (rounded + alignment - 1) / alignment * alignment;
-    return rounded > PART_BYTES_MAX || device->lacks_parts || device->callers.allocate ||
-                   device->info.max_allocation_bytes < SLAB_BYTES
+    return rounded > PART_BYTES_MAX || device->lacks_parts || !device->cl->clCreateSubBuffer ||
+                   device->callers.allocate || device->info.max_allocation_bytes < SLAB_BYTES
                ? 0
                : rounded;
 }

@@ -212,7 +212,7 @@ void command_begin(struct healcl_device *device, struct command *command)
 {
     if (!is_timed_by_host(device))
         return;
-    (void)device->cl->clFinish(device->compute); /* if this fails, so do the next calls */
+    (void)WAIT_CL(device->cl, clFinish, device->compute); /* if this fails, so do the next calls */
     command->enqueued = monotonic_nanoseconds();
 }
 
@@ -220,7 +220,7 @@ void command_begin(struct healcl_device *device, struct command *command)
 static enum healcl_status time_on_host(struct healcl_device *device, struct command *command,
                                        struct healcl_error *error)
 {
-    TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &command->event));
+    TRY_CL(error, "clWaitForEvents", WAIT_CL(device->cl, clWaitForEvents, 1, &command->event));
     uint64_t now = monotonic_nanoseconds();
     command->nanoseconds = now - command->enqueued;
     if (command->is_first)
@@ -256,7 +256,7 @@ static enum healcl_status await_log(struct healcl_device *device, struct command
     if (log->read == log->count)
         return HEALCL_OK;
     const struct command *last = &log->commands[log->count - 1];
-    TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &last->event));
+    TRY_CL(error, "clWaitForEvents", WAIT_CL(device->cl, clWaitForEvents, 1, &last->event));
     return read_times(device, log, error);
 }
 
@@ -316,7 +316,7 @@ static enum healcl_status read_write(struct healcl_device *device, cl_event even
                                      struct clock_pair *pair, struct healcl_error *error)
 {
     cl_ulong first, end;
-    TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &event));
+    TRY_CL(error, "clWaitForEvents", WAIT_CL(device->cl, clWaitForEvents, 1, &event));
     uint64_t on_host = monotonic_nanoseconds() - before;
     TRY(first_time(device, event, &first, error));
     TRY_CL(error, "clGetEventProfilingInfo",

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/registry.h"
 #include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- handles on a context, and their
@@ -63,8 +62,8 @@ void device_turn_begin(struct healcl_device *device)
     struct healcl_device *latest = shared->latest;
     /* Errors of these commands belong to their own handle, which meets them again. */
     if (latest && latest != device) {
-        (void)latest->cl->clFinish(latest->transfer);
-        (void)latest->cl->clFinish(latest->compute);
+        (void)WAIT_CL(latest->cl, clFinish, latest->transfer);
+        (void)WAIT_CL(latest->cl, clFinish, latest->compute);
     }
     shared->latest = device;
 }
@@ -113,9 +112,10 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
         device->context = device->callers.context;
         return HEALCL_OK;
     }
+    waiting_begin("clCreateContext");
     device->context =
         device->cl->clCreateContext(properties, 1, &device->info.device_id, NULL, NULL, &code);
-    if (code != CL_SUCCESS)
+    if (waiting_end(code) != CL_SUCCESS)
         device->context = NULL;
     TRY_CL(error, "clCreateContext", code);
     return HEALCL_OK;
@@ -141,9 +141,9 @@ void device_clear(struct healcl_device *device)
 {
     const struct opencl *cl = device->cl;
     if (device->compute)
-        (void)cl->clFinish(device->compute);
+        (void)WAIT_CL(cl, clFinish, device->compute);
     if (device->transfer)
-        (void)cl->clFinish(device->transfer);
+        (void)WAIT_CL(cl, clFinish, device->transfer);
     command_log_clear(device, &device->launches);
     command_log_clear(device, &device->transfers);
     free(device->launches.commands);
@@ -182,7 +182,7 @@ void device_note_idle(struct healcl_device *device)
 
 cl_int device_finish_compute(struct healcl_device *device)
 {
-    cl_int code = device->cl->clFinish(device->compute);
+    cl_int code = WAIT_CL(device->cl, clFinish, device->compute);
     overlap_forget(device);
     if (code == CL_SUCCESS)
         device_note_idle(device);
@@ -191,7 +191,7 @@ cl_int device_finish_compute(struct healcl_device *device)
 
 enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error)
 {
-    TRY_CL(error, "clFinish", device->cl->clFinish(device->transfer));
+    TRY_CL(error, "clFinish", WAIT_CL(device->cl, clFinish, device->transfer));
     TRY_CL(error, "clFinish", device_finish_compute(device));
     return HEALCL_OK;
 }
@@ -281,7 +281,7 @@ static void set_marker(struct healcl_device *device)
     if (device->marker)
         (void)cl->clReleaseEvent(device->marker);
     device->marker = NULL;
-    if (device_await_uploads(device, NULL) != HEALCL_OK ||
+    if (device_await_uploads(device, NULL) != HEALCL_OK || !cl->clEnqueueMarkerWithWaitList ||
         cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->marker) != CL_SUCCESS)
         device->marker = NULL;
     (void)cl->clFlush(device->compute);

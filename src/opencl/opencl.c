@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/registry.h"
-
 /* ---------------------------------------------------------------- opening */
 
 static pthread_mutex_t lock;
@@ -39,36 +37,6 @@ void opening_end(void)
 
 struct opencl opencl_loader;
 
-/* Replacements for functions added after OpenCL 1.0, in case a library lacks them. Callers then do
- * without. Parameters have OpenCL's types. */
-static cl_int CL_API_CALL lacks_enqueue(cl_command_queue queue, cl_uint count,
-                                        const cl_event *events, cl_event *event)
-{
-    (void)queue, (void)count, (void)events, (void)event;
-    return CL_INVALID_OPERATION;
-}
-
-static cl_int CL_API_CALL lacks_arguments(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what,
-                                          size_t size, void *value, size_t *needed) /* NOLINT */
-{
-    (void)kernel, (void)index, (void)what, (void)size, (void)value, (void)needed;
-    return CL_INVALID_OPERATION;
-}
-
-static cl_mem CL_API_CALL lacks_sub_buffers(cl_mem memory, cl_mem_flags flags,
-                                            cl_buffer_create_type type, const void *about,
-                                            cl_int *code)
-{
-    (void)memory, (void)flags, (void)type, (void)about;
-    *code = CL_INVALID_OPERATION;
-    return NULL;
-}
-
-static const struct opencl substitutes = {.clEnqueueBarrierWithWaitList = lacks_enqueue,
-                                          .clEnqueueMarkerWithWaitList = lacks_enqueue,
-                                          .clGetKernelArgInfo = lacks_arguments,
-                                          .clCreateSubBuffer = lacks_sub_buffers};
-
 static const struct {
     const char *name;
     size_t offset; /* in struct opencl */
@@ -78,34 +46,7 @@ static const struct {
 #undef OPENCL_ROW
 };
 
-/* Calls that may hang in drivers: the command line reports which one has not returned. */
-static struct opencl library;
-
-#define WATCHED(X)                                                                             \
-    X(cl_int, clGetPlatformIDs, (cl_uint a, cl_platform_id * b, cl_uint * c), (a, b, c))       \
-    X(cl_int, clGetDeviceIDs,                                                                  \
-      (cl_platform_id a, cl_device_type b, cl_uint c, cl_device_id * d, cl_uint * e),          \
-      (a, b, c, d, e))                                                                         \
-    X(cl_context, clCreateContext,                                                             \
-      (const cl_context_properties *a, cl_uint b, const cl_device_id *c,                       \
-       void(CL_CALLBACK * d)(const char *, const void *, size_t, void *), void *e, cl_int *f), \
-      (a, b, c, d, e, f))                                                                      \
-    X(cl_int, clBuildProgram,                                                                  \
-      (cl_program a, cl_uint b, const cl_device_id *c, const char *d,                          \
-       void(CL_CALLBACK * e)(cl_program, void *), void *f),                                    \
-      (a, b, c, d, e, f))                                                                      \
-    X(cl_int, clFinish, (cl_command_queue a), (a))                                             \
-    X(cl_int, clWaitForEvents, (cl_uint a, const cl_event *b), (a, b))
-
-#define WATCH(type, function, parameters, arguments)      \
-    static type CL_API_CALL watched_##function parameters \
-    {                                                     \
-        waiting_begin(#function);                         \
-        type result = library.function arguments;         \
-        waiting_end();                                    \
-        return result;                                    \
-    }
-WATCHED(WATCH)
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 static enum healcl_status open_library(void **handle, struct healcl_error *error)
 {
@@ -130,19 +71,13 @@ static enum healcl_status load(struct healcl_error *error)
     if (loaded)
         return HEALCL_OK;
     TRY(open_library(&handle, error));
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    for (size_t i = 0; i < FUNCTIONS; i++) {
         void *function = dlsym(handle, functions[i].name);
-        if (!function)
-            memcpy(&function, (const char *)&substitutes + functions[i].offset, sizeof function);
-        if (!function)
+        if (!function && i < FUNCTIONS - OPENCL_LATER_FUNCTIONS)
             FAIL(error, HEALCL_DEVICE, "the OpenCL library has no %s, which healcl needs",
                  functions[i].name);
-        memcpy((char *)&library + functions[i].offset, &function, sizeof function);
+        memcpy((char *)&opencl_loader + functions[i].offset, &function, sizeof function);
     }
-    opencl_loader = library;
-#define USE_WATCHED(type, function, parameters, arguments) \
-    opencl_loader.function = watched_##function;
-    WATCHED(USE_WATCHED)
     loaded = true;
     return HEALCL_OK;
 }

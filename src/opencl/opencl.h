@@ -7,8 +7,11 @@
 
 #include <CL/cl.h>
 
+#include "core/registry.h"
 #include "core/status.h"
 
+/* OpenCL 1.0 lacks the last ones: they are NULL if the library does not have them. */
+enum { OPENCL_LATER_FUNCTIONS = 4 };
 #define OPENCL_FUNCTIONS(X)         \
     X(clGetPlatformIDs)             \
     X(clGetPlatformInfo)            \
@@ -31,10 +34,8 @@
     X(clCreateKernel)               \
     X(clReleaseKernel)              \
     X(clGetKernelInfo)              \
-    X(clGetKernelArgInfo)           \
     X(clSetKernelArg)               \
     X(clCreateBuffer)               \
-    X(clCreateSubBuffer)            \
     X(clRetainMemObject)            \
     X(clReleaseMemObject)           \
     X(clGetMemObjectInfo)           \
@@ -44,15 +45,17 @@
     X(clEnqueueCopyBuffer)          \
     X(clEnqueueMapBuffer)           \
     X(clEnqueueUnmapMemObject)      \
-    X(clEnqueueBarrierWithWaitList) \
-    X(clEnqueueMarkerWithWaitList)  \
     X(clFlush)                      \
     X(clFinish)                     \
     X(clWaitForEvents)              \
     X(clGetEventInfo)               \
     X(clGetEventProfilingInfo)      \
     X(clRetainEvent)                \
-    X(clReleaseEvent)
+    X(clReleaseEvent)               \
+    X(clGetKernelArgInfo)           \
+    X(clCreateSubBuffer)            \
+    X(clEnqueueBarrierWithWaitList) \
+    X(clEnqueueMarkerWithWaitList)
 
 struct opencl {
 #define OPENCL_MEMBER(function) __typeof__(&function) function;
@@ -83,6 +86,10 @@ const char *opencl_missing(void);
 
 /* "CL_OUT_OF_RESOURCES", or "unknown OpenCL error". */
 const char *opencl_error_name(cl_int code);
+
+/* Calls a function of a table that may not return. The command line reports which one it is. */
+#define WAIT_CL(cl, function, ...) \
+    (waiting_begin(#function), waiting_end((cl)->function(__VA_ARGS__)))
 
 /* Sets the error of a failed call: "clEnqueueMapBuffer failed: CL_OUT_OF_RESOURCES (-5)". */
 enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const char *function,

@@ -122,7 +122,7 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     cl_int code = CL_SUCCESS;
     cl_program id = cl->clCreateProgramWithSource(device->context, TEXT_COUNT, texts, NULL, &code);
     TRY_CL(error, "clCreateProgramWithSource", code);
-    code = cl->clBuildProgram(id, 1, &device->info.device_id, options, NULL, NULL);
+    code = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, options, NULL, NULL);
     if (code != CL_SUCCESS) {
         (void)build_error(device, program, id, options, code, error);
         (void)cl->clReleaseProgram(id);

@@ -10,7 +10,6 @@
 #include <CL/cl_ext.h>
 
 #include "core/numbers.h"
-#include "core/registry.h"
 #include "opencl/internal.h"
 #include "opencl/self_test.h"
 
@@ -228,7 +227,7 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     if (code != CL_SUCCESS)
         return add_fault(cl, platform, platform_index, "clGetPlatformInfo", code, listing, error);
     waiting_driver(name);
-    code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
+    code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0)) {
         if (!*listing->silent)
             snprintf(listing->silent, sizeof listing->silent, "%s", name);
@@ -237,7 +236,7 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     if (code == CL_SUCCESS) {
         ids = calloc(found, sizeof *ids);
         NEED_MEMORY(ids, error);
-        code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
+        code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
     }
     enum healcl_status status =
         code == CL_SUCCESS
@@ -254,14 +253,14 @@ static enum healcl_status list_all(const struct opencl *cl, struct device_listin
     if (cl == &opencl_loader)
         TRY(opencl_load(error));
     cl_uint found = 0;
-    cl_int code = cl->clGetPlatformIDs(0, NULL, &found);
+    cl_int code = WAIT_CL(cl, clGetPlatformIDs, 0, NULL, &found);
     if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && found == 0))
         return HEALCL_OK;
     TRY_CL(error, "clGetPlatformIDs", code);
     cl_platform_id *platforms = calloc(found, sizeof *platforms);
     NEED_MEMORY(platforms, error);
     enum healcl_status status = HEALCL_OK;
-    code = cl->clGetPlatformIDs(found, platforms, NULL);
+    code = WAIT_CL(cl, clGetPlatformIDs, found, platforms, NULL);
     if (code != CL_SUCCESS)
         status = opencl_error(error, code, "clGetPlatformIDs", __FILE__, __LINE__);
     for (cl_uint i = 0; status == HEALCL_OK && i < found; i++)

@@ -41,9 +41,10 @@ static enum healcl_status device_map(struct healcl_device *device, enum trace_tr
         TRY(traced_command_init(&traced, device, track, name, bytes, error));
         if (queue == device->compute)
             overlap_begin(device, &(struct command_use){0}, &awaited);
+        waiting_begin("clEnqueueMapBuffer");
         *address = cl->clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset,
                                           (size_t)bytes, AWAITED(awaited), traced.event, &code);
-        if (code == CL_SUCCESS) {
+        if (waiting_end(code) == CL_SUCCESS) {
             enum healcl_status status = traced_command_log(&traced, device, error);
             if (status != HEALCL_OK)
                 (void)cl->clEnqueueUnmapMemObject(queue, memory, *address, 0, NULL, NULL);
@@ -63,9 +64,11 @@ enum healcl_status device_await_uploads(struct healcl_device *device, struct hea
     if (!device->upload)
         return HEALCL_OK;
     const struct opencl *cl = device->cl;
-    cl_int code = cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL);
-    if (code == CL_INVALID_OPERATION) /* OpenCL 1.0 lacks this barrier */
-        code = cl->clWaitForEvents(1, &device->upload);
+    cl_int code = CL_INVALID_OPERATION; /* OpenCL 1.0 lacks this barrier */
+    if (cl->clEnqueueBarrierWithWaitList)
+        code = cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL);
+    if (code == CL_INVALID_OPERATION)
+        code = WAIT_CL(cl, clWaitForEvents, 1, &device->upload);
     TRY_CL(error, "clEnqueueBarrierWithWaitList", code);
     (void)cl->clReleaseEvent(device->upload);
     device->upload = NULL;
@@ -144,7 +147,7 @@ static enum healcl_status staging_await(struct healcl_device *device, uint32_t h
     if (!event)
         return HEALCL_OK;
     device->staging.halves[half].event = NULL;
-    cl_int code = device->cl->clWaitForEvents(1, &event);
+    cl_int code = WAIT_CL(device->cl, clWaitForEvents, 1, &event);
     (void)device->cl->clReleaseEvent(event);
     TRY_CL(error, "clWaitForEvents", code);
     return HEALCL_OK;
@@ -191,7 +194,7 @@ void staging_release(struct healcl_device *device)
     if (staging->memory) {
         (void)device->cl->clEnqueueUnmapMemObject(device->transfer, staging->memory,
                                                   staging->address, 0, NULL, NULL);
-        (void)device->cl->clFinish(device->transfer);
+        (void)WAIT_CL(device->cl, clFinish, device->transfer);
         (void)device->cl->clReleaseMemObject(staging->memory);
     } else {
         free(staging->address);
@@ -215,12 +218,11 @@ static enum healcl_status move_now(struct healcl_device *device, const struct bu
         TRY(traced_command_init(&traced, device, TRACE_COMPUTE, data ? "write" : "download", bytes,
                                 error));
         overlap_begin(device, &(struct command_use){0}, &awaited);
-        code =
-            data
-                ? cl->clEnqueueWriteBuffer(device->compute, buffer->memory, CL_TRUE, (size_t)offset,
-                                           (size_t)bytes, data, AWAITED(awaited), traced.event)
-                : cl->clEnqueueReadBuffer(device->compute, buffer->memory, CL_TRUE, (size_t)offset,
-                                          (size_t)bytes, memory, AWAITED(awaited), traced.event);
+        code = data
+                   ? WAIT_CL(cl, clEnqueueWriteBuffer, device->compute, buffer->memory, CL_TRUE,
+                             (size_t)offset, (size_t)bytes, data, AWAITED(awaited), traced.event)
+                   : WAIT_CL(cl, clEnqueueReadBuffer, device->compute, buffer->memory, CL_TRUE,
+                             (size_t)offset, (size_t)bytes, memory, AWAITED(awaited), traced.event);
         if (code == CL_SUCCESS) {
             device_note_idle(device);
             return traced_command_log(&traced, device, error);
