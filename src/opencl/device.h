@@ -53,15 +53,17 @@ struct device_info {
     char family_failure[160];
     /* Bit m for enum multiply m: vectors give right, or wrong, products so. */
     uint32_t multiply_right, multiply_wrong;
-    enum compiler_limit {
-        COMPILER_NO_LIMIT,
-        COMPILER_NO_HINTS,      /* to caches: it fails, or crashes, where kernels have them */
-        COMPILER_NOT_OPTIMIZING /* nor can the device run code that was optimized */
-    } compiler_limit;
-    bool lacks_maps;         /* the host cannot map memory, as the self-test has found */
-    bool binaries_are_cheap; /* beside builds, as the self-test has measured on a CPU */
-    bool launches_overlap;   /* at no cost to those that depend on each other, as the self-test has
-                                measured */
+    uint32_t compiler_limit; /* enum compiler_limit */
+    /* 0 or 1, as the self-test has found: */
+    uint32_t lacks_maps;         /* the host cannot map memory */
+    uint32_t binaries_are_cheap; /* on a CPU, compared with builds */
+    uint32_t launches_overlap;   /* at no cost to launches that depend on each other */
+};
+
+enum compiler_limit {
+    COMPILER_NO_LIMIT,
+    COMPILER_NO_HINTS,      /* to caches: it fails, or crashes, where kernels have them */
+    COMPILER_NOT_OPTIMIZING /* nor can the device run code that was optimized */
 };
 
 /* "cpu", "gpu", "accelerator" or "other" */

@@ -179,7 +179,7 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
     char options[LAUNCH_OPTIONS_SIZE + 128];
     /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
      * registers: -w. Vendors want those of their own sources. */
-    const enum compiler_limit limit = device->info.compiler_limit;
+    const uint32_t limit = device->info.compiler_limit;
     snprintf(options, sizeof options, "%s%s-D LOCAL_SIZE=%zu%s%s %s", program->text ? "" : "-w ",
              limit == COMPILER_NOT_OPTIMIZING ? "-cl-opt-disable " : "", program->local_size,
              limit != COMPILER_NO_LIMIT ? " -D NO_HINTS" : "",

@@ -16,41 +16,19 @@ __extension__ typedef unsigned __int128 uint128;
 /* ---------------------------------------------------------------- known answers */
 
 /* Values at which carries, signs and shifts go wrong: -1, the least and the largest int64, ... */
-static const uint64_t values[] = {0,
-                                  1,
-                                  2,
-                                  63,
-                                  UINT64_MAX,
-                                  (uint64_t)1 << 63,
-                                  ((uint64_t)1 << 63) - 1,
-                                  ((uint64_t)1 << 63) + 1,
-                                  ((uint64_t)1 << 32) - 1,
-                                  (uint64_t)1 << 32,
-                                  ((uint64_t)1 << 31) + 1,
-                                  ((uint64_t)1 << 62) - 1,
-                                  UINT64_MAX << 32,
-                                  0x0123456789abcdef,
-                                  0xfedcba9876543210,
-                                  0x80ff7f0180ff7f01};
+static const uint64_t values[] = {
+    0x0000000000000000, 0x0000000000000001, 0x0000000000000002, 0x000000000000003f,
+    0xffffffffffffffff, 0x8000000000000000, 0x7fffffffffffffff, 0x8000000000000001,
+    0x00000000ffffffff, 0x0000000100000000, 0x0000000080000001, 0x3fffffffffffffff,
+    0xffffffff00000000, 0x0123456789abcdef, 0xfedcba9876543210, 0x80ff7f0180ff7f01};
 
 /* A prime of 60 bits and the largest one below 2^63 are among them. */
-static const uint64_t moduli[] = {1,
-                                  2,
-                                  3,
-                                  255,
-                                  ((uint64_t)1 << 31) - 1,
-                                  (uint64_t)1 << 31,
-                                  ((uint64_t)1 << 32) - 1,
-                                  (uint64_t)1 << 32,
-                                  ((uint64_t)1 << 32) + 1,
-                                  1152921504606830593,
-                                  ((uint64_t)1 << 60) - 1,
-                                  ((uint64_t)1 << 61) + 1,
-                                  ((uint64_t)1 << 62) - 1,
-                                  (uint64_t)1 << 62,
-                                  ((uint64_t)1 << 62) + 1,
-                                  ((uint64_t)1 << 63) - 25,
-                                  ((uint64_t)1 << 63) - 1};
+static const uint64_t moduli[] = {0x0000000000000001, 0x0000000000000002, 0x0000000000000003,
+                                  0x00000000000000ff, 0x000000007fffffff, 0x0000000080000000,
+                                  0x00000000ffffffff, 0x0000000100000000, 0x0000000100000001,
+                                  0x0fffffffffffc001, 0x0fffffffffffffff, 0x2000000000000001,
+                                  0x3fffffffffffffff, 0x4000000000000000, 0x4000000000000001,
+                                  0x7fffffffffffffe7, 0x7fffffffffffffff};
 
 enum {
     VALUES = sizeof values / sizeof *values,
@@ -213,19 +191,16 @@ static enum healcl_status compare_counters(const struct device_info *info,
         {"atomic_add", counters->sum, known->sum},
         {"atomic_min", counters->least, known->least},
         {"atomic_and", counters->common, known->common},
+        {"atomic_cmpxchg", counters->winner, counters->first},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].actual != rows[i].known)
-            FAIL_TEST(error, info, "%s of %d work-items is 0x%" PRIx32 ", not 0x%" PRIx32,
-                      rows[i].name, CASES, rows[i].actual, rows[i].known);
     /* Whichever work-item was the first. */
     if (counters->first < 1 || counters->first > CASES)
         FAIL_TEST(error, info, "atomic_cmpxchg of %d work-items is %" PRIu32 ", not one of 1 to %d",
                   CASES, counters->first, CASES);
-    if (counters->first != counters->winner)
-        FAIL_TEST(error, info,
-                  "atomic_cmpxchg of %d work-items is %" PRIu32 ", but %" PRIu32 " for itself",
-                  CASES, counters->first, counters->winner);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].actual != rows[i].known)
+            FAIL_TEST(error, info, "%s of %d work-items is 0x%" PRIx32 ", not 0x%" PRIx32,
+                      rows[i].name, CASES, rows[i].actual, rows[i].known);
     return HEALCL_OK;
 }
 
@@ -262,12 +237,9 @@ static enum healcl_status compare_outputs(struct device_info *info,
 {
     for (size_t i = 0; i < CASES; i++) {
         TRY(compare_answers(info, &cases[i], outputs->answers[i], known->answers[i], error));
-        if (outputs->bytes[i] != known->bytes[i])
-            FAIL_TEST(error, info, "int8 %d stored in element %zu is %d", known->bytes[i], i,
-                      outputs->bytes[i]);
-        if (outputs->words[i] != known->words[i])
-            FAIL_TEST(error, info, "int32 %" PRId32 " stored in element %zu is %" PRId32,
-                      known->words[i], i, outputs->words[i]);
+        if (outputs->bytes[i] != known->bytes[i] || outputs->words[i] != known->words[i])
+            FAIL_TEST(error, info, "int8 %d and int32 %" PRId32 " are stored as %d and %" PRId32,
+                      known->bytes[i], known->words[i], outputs->bytes[i], outputs->words[i]);
     }
     TRY(compare_counters(info, &outputs->counters, &known->counters, error));
     return compare_rounds(info, &outputs->counters, error);
@@ -290,26 +262,32 @@ struct test_launch {
     uint32_t repetitions; /* launches after the first one */
 };
 
-/* Buffers are the caller's to release, also where this fails. */
+/* Adds a buffer with these contents, or with any if given is NULL. The caller releases the launch,
+ * also after an error. */
+static enum healcl_status add_buffer(struct healcl_device *device, struct test_launch *test,
+                                     size_t bytes, const void *given, struct healcl_error *error)
+{
+    struct buffer *buffer = &test->buffers[test->launch.argument_count];
+    if (given)
+        TRY(device_upload_memory(device, NULL, bytes, given, buffer, error));
+    else
+        TRY(device_buffer_acquire(device, bytes, false, buffer, error));
+    test->launch.arguments[test->launch.argument_count++].buffer = buffer;
+    return HEALCL_OK;
+}
+
 static enum healcl_status prepare_launch(struct healcl_device *device,
                                          const struct operands cases[CASES],
                                          struct test_launch *test, struct healcl_error *error)
 {
+    const void *const given[BUFFERS] = {
+        [CASES_BUFFER] = cases, [COUNTERS_BUFFER] = &counters_before};
     struct launch *launch = &test->launch;
     *launch = (struct launch){.program = "base/self_test", .kernel = "self_test"};
     snprintf(launch->options, sizeof launch->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d",
              ANSWERS, ROUNDS);
-    for (uint32_t i = 0; i < BUFFERS; i++) {
-        const void *given = i == CASES_BUFFER      ? (const void *)cases
-                            : i == COUNTERS_BUFFER ? &counters_before
-                                                   : NULL;
-        if (given)
-            TRY(device_upload_memory(device, NULL, buffer_bytes[i], given, &test->buffers[i],
-                                     error));
-        else
-            TRY(device_buffer_acquire(device, buffer_bytes[i], false, &test->buffers[i], error));
-        launch->arguments[launch->argument_count++].buffer = &test->buffers[i];
-    }
+    for (uint32_t i = 0; i < BUFFERS; i++)
+        TRY(add_buffer(device, test, buffer_bytes[i], given[i], error));
     test->is_first = true;
     launch->arguments[launch->argument_count++] =
         (struct launch_argument){.value = &test->is_first, .size = sizeof test->is_first};
@@ -384,14 +362,14 @@ static uint64_t inverse_bits(uint64_t q)
     return bits;
 }
 
-/* Writes the first answer out of its range, or not of its residue; false where all are right. */
-static bool find_wrong_lane(const struct lane_case *lanes, enum multiply multiply,
-                            uint64_t answers[LANE_ANSWERS][LANES], char text[ANSWER_TEXT_SIZE])
+/* The first function with an answer out of its range, or not of its residue; NULL if all are
+ * right. */
+static const char *find_wrong_lane(const struct lane_case *lanes, enum multiply multiply,
+                                   uint64_t answers[LANE_ANSWERS][LANES])
 {
     const uint128 q = lanes->q;
     for (size_t i = 0; i < LANES; i++) {
-        const uint64_t magnitude = lanes->b[i] >> 63 ? 0 - lanes->b[i] : lanes->b[i];
-        const uint128 a = lanes->a[i], b = magnitude;
+        const uint128 a = lanes->a[i], b = lanes->b[i] >> 63 ? 0 - lanes->b[i] : lanes->b[i];
         const struct {
             const char *name;
             uint128 value, limit; /* modulo q, and that it is below */
@@ -402,22 +380,15 @@ static bool find_wrong_lane(const struct lane_case *lanes, enum multiply multipl
             {"append", ((a % q) << 32) + b, q + (q >> 8) + (1 << 17)},
             {"multiply_lazy", a * (lanes->a[0] % q), q >> 62 ? 0 : 2 * q},
         };
-        if (multiply == MULTIPLY_BY_DOUBLES && answers[0][i] != inverse_bits(lanes->q)) {
-            snprintf(text, ANSWER_TEXT_SIZE, "inverse(0x%" PRIx64 ") is 0x%" PRIx64, lanes->q,
-                     answers[0][i]);
-            return true;
-        }
+        if (multiply == MULTIPLY_BY_DOUBLES && answers[0][i] != inverse_bits(lanes->q))
+            return "inverse";
         for (size_t j = 0; j + 1 < LANE_ANSWERS; j++) {
             const uint64_t answer = answers[j + 1][i];
-            if (rows[j].limit == 0 || (answer < rows[j].limit && answer % q == rows[j].value % q))
-                continue;
-            snprintf(text, ANSWER_TEXT_SIZE,
-                     "%s(0x%" PRIx64 ", 0x%" PRIx64 ", 0x%" PRIx64 ") is 0x%" PRIx64, rows[j].name,
-                     (uint64_t)a, (uint64_t)b, lanes->q, answer);
-            return true;
+            if (rows[j].limit > 0 && (answer >= rows[j].limit || answer % q != rows[j].value % q))
+                return rows[j].name;
         }
     }
-    return false;
+    return NULL;
 }
 
 static enum healcl_status run_lanes(struct healcl_device *device, const struct lane_case *cases,
@@ -425,25 +396,20 @@ static enum healcl_status run_lanes(struct healcl_device *device, const struct l
                                     struct healcl_error *error)
 {
     const size_t bytes = LANE_CASES * sizeof *answers;
-    struct buffer buffers[2] = {{.memory = NULL}};
-    struct launch launch = {.program = "base/self_test_lanes",
-                            .kernel = "self_test_lanes",
-                            .groups = LANE_CASES,
-                            .local_size = 1,
-                            .argument_count = 2,
-                            .arguments = {{.buffer = &buffers[0]}, {.buffer = &buffers[1]}}};
-    snprintf(launch.options, sizeof launch.options, "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32,
-             LANE_ANSWERS, device->tuning.multiply);
-    enum healcl_status status =
-        device_upload_memory(device, NULL, LANE_CASES * sizeof *cases, cases, &buffers[0], error);
+    struct test_launch test = {.launch = {.program = "base/self_test_lanes",
+                                          .kernel = "self_test_lanes",
+                                          .groups = LANE_CASES,
+                                          .local_size = 1}};
+    snprintf(test.launch.options, sizeof test.launch.options,
+             "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32, LANE_ANSWERS, device->tuning.multiply);
+    enum healcl_status status = add_buffer(device, &test, LANE_CASES * sizeof *cases, cases, error);
     if (status == HEALCL_OK)
-        status = device_buffer_acquire(device, bytes, false, &buffers[1], error);
+        status = add_buffer(device, &test, bytes, NULL, error);
     if (status == HEALCL_OK)
-        status = device_launch(device, &launch, error);
+        status = device_launch(device, &test.launch, error);
     if (status == HEALCL_OK)
-        status = device_read(device, &buffers[1], 0, bytes, answers, error);
-    device_buffer_release(device, &buffers[0]);
-    device_buffer_release(device, &buffers[1]);
+        status = device_read(device, &test.buffers[1], 0, bytes, answers, error);
+    release_launch(device, &test);
     return status;
 }
 
@@ -456,18 +422,17 @@ static enum healcl_status test_lanes(struct healcl_device *device, struct healcl
     make_lane_cases(cases);
     while (tuning_has_vectors(&device->tuning)) {
         const uint32_t multiply = device->tuning.multiply, bit = UINT32_C(1) << multiply;
-        char text[ANSWER_TEXT_SIZE];
-        bool is_wrong = false;
+        const char *wrong = NULL;
         TRY(run_lanes(device, cases, answers, error));
-        for (size_t i = 0; i < LANE_CASES && !is_wrong; i++)
-            is_wrong = find_wrong_lane(&cases[i], (enum multiply)multiply, answers[i], text);
-        *(is_wrong ? &info->multiply_wrong : &info->multiply_right) |= bit;
-        if (!is_wrong)
+        for (size_t i = 0; i < LANE_CASES && !wrong; i++)
+            wrong = find_wrong_lane(&cases[i], (enum multiply)multiply, answers[i]);
+        *(wrong ? &info->multiply_wrong : &info->multiply_right) |= bit;
+        if (!wrong)
             return HEALCL_OK;
         if (device->programs->package) /* whose programs multiply so */
-            FAIL_TEST(error, info, "%s", text);
-        device_log(device, "%s: %s is wrong: %s", info->name,
-                   multiply_name((enum multiply)multiply), text);
+            FAIL_TEST(error, info, "%s of vectors is wrong", wrong);
+        device_log(device, "%s: %s is wrong: %s of vectors", info->name,
+                   multiply_name((enum multiply)multiply), wrong);
         TRY(device_note_findings(device, info->loop_limit, info->launches_overlap, error));
     }
     return HEALCL_OK;
@@ -597,7 +562,7 @@ static enum healcl_status try_compilers(struct healcl_device *device, struct out
 {
     bool runs = false;
     for (uint32_t limit = trial_first();;) {
-        device->info.compiler_limit = (enum compiler_limit)limit;
+        device->info.compiler_limit = limit;
         trial_note(limit < COMPILER_NOT_OPTIMIZING ? limit + 1 : 0);
         enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], &runs, error);
         trial_note(0);
@@ -696,23 +661,17 @@ bool self_test_covers(const struct healcl_device *device)
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
-    int overlap, lacks_maps, binaries;
-    uint64_t loop_limit;
-    uint32_t families, right, wrong, limit;
+    struct device_info found = *info;
     if (!read_cached(info, line) ||
-        sscanf(line, PASSED " %d %" SCNu64 " %d %d %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32,
-               &overlap, &loop_limit, &lacks_maps, &binaries, &families, &right, &wrong,
-               &limit) != 8)
+        sscanf(line,
+               PASSED " %" SCNu32 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
+                      " %" SCNu32 " %" SCNu32,
+               &found.launches_overlap, &found.loop_limit, &found.lacks_maps,
+               &found.binaries_are_cheap, &found.failed_families, &found.multiply_right,
+               &found.multiply_wrong, &found.compiler_limit) != 8)
         return;
-    info->multiply_right = right;
-    info->multiply_wrong = wrong;
-    info->compiler_limit = (enum compiler_limit)(limit % (COMPILER_NOT_OPTIMIZING + 1));
     const char *why = strchr(line, ':');
-    info->launches_overlap = overlap != 0;
-    info->loop_limit = loop_limit;
-    info->lacks_maps = lacks_maps != 0;
-    info->binaries_are_cheap = binaries != 0;
-    info->failed_families = families & (((uint32_t)1 << FAMILY_COUNT) - 1);
+    *info = found;
     snprintf(info->family_failure, sizeof info->family_failure, "%s", why ? why + 1 : "");
 }
 
@@ -726,10 +685,11 @@ static void keep(const struct healcl_device *device, enum healcl_status status,
         return;
     if (status == HEALCL_OK)
         snprintf(line, sizeof line,
-                 PASSED " %d %" PRIu64 " %d %d %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 ":%s",
+                 PASSED " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32
+                        " %" PRIu32 " %" PRIu32 ":%s",
                  info->launches_overlap, info->loop_limit, info->lacks_maps,
                  info->binaries_are_cheap, info->failed_families, info->multiply_right,
-                 info->multiply_wrong, (uint32_t)info->compiler_limit,
+                 info->multiply_wrong, info->compiler_limit,
                  info->failed_families ? info->family_failure : "");
     else
         snprintf(line, sizeof line, FAILED "%s", failure->message);
