@@ -209,7 +209,7 @@ static enum healcl_status find_key(const struct healcl_device *device, struct pr
     return HEALCL_OK;
 }
 
-/* Touches nothing else that a thread may change: several may build at a time. */
+/* Builds a program, or loads it from the package or the cache. Notes its status and time. */
 static void build(struct healcl_device *device, struct program *program, struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
@@ -600,60 +600,38 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
         program_free(device, program, false);
 }
 
-/* Programs that several threads build, or load once a child process has built them. */
+/* Programs that are built, or loaded once a child process has built them. */
 struct builds {
     struct healcl_device *device; /* the handle that has listed them */
     size_t count, missing;        /* missing: so many may be built by child processes */
-    atomic_size_t next;
     struct builders builders;
     struct program *items[];
 };
-
-static void build_traced(struct builds *builds, size_t item, struct trace *trace)
-{
-    const size_t span = trace_begin(trace, "build", trace_keep(trace, builds->items[item]->name));
-    build(builds->device, builds->items[item], NULL);
-    trace_end(trace, span);
-}
 
 static bool is_tried(const struct program *program)
 {
     return program->id || program->status != HEALCL_OK;
 }
 
-static void build_some(struct builds *builds, struct trace *trace)
+/* Builds a program, unless that was tried before. */
+static void build_item(struct builds *builds, size_t item)
 {
-    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;)
-        if (!is_tried(builds->items[i]))
-            build_traced(builds, i, trace);
+    struct trace *trace = builds->device->programs->opening_trace;
+    struct program *program = builds->items[item];
+    if (is_tried(program))
+        return;
+    const size_t span = trace_begin(trace, "build", trace_keep(trace, program->name));
+    build(builds->device, program, NULL);
+    trace_end(trace, span);
 }
 
-static void *build_in_thread(void *builds)
-{
-    build_some(builds, NULL);
-    return NULL;
-}
-
-/* Returns how many threads, or processes, build so many programs. */
+/* Returns how many processes build `programs` programs; this one counts. */
 static size_t worker_count(const struct healcl_device *device, size_t programs)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     size_t most = device->tuning.builds_at_once;
     most = cores > 0 && (size_t)cores < most ? (size_t)cores : most;
     return programs < most ? programs : most;
-}
-
-/* This thread is one of them. */
-static void build_by_threads(struct builds *builds)
-{
-    pthread_t threads[BUILDS_AT_ONCE_MAX];
-    const size_t most = worker_count(builds->device, builds->count);
-    size_t count = 0;
-    while (count + 1 < most && pthread_create(&threads[count], NULL, build_in_thread, builds) == 0)
-        count++;
-    build_some(builds, builds->device->programs->opening_trace);
-    while (count > 0)
-        (void)pthread_join(threads[--count], NULL);
 }
 
 /* The largest first: names of transforms and sums, in reverse, come before core's. */
@@ -696,7 +674,7 @@ static void build_beside_processes(struct builds *builds)
         return;
     for (size_t i = 0; i < builds->missing; i++)
         if (!is_tried(builds->items[i]) && builders_take(builds->builders.states, i))
-            build_traced(builds, i, trace);
+            build_item(builds, i);
     const size_t span = trace_begin(trace, "build", "wait for processes");
     for (size_t i = 0; i < builds->missing; i++)
         if (!is_tried(builds->items[i]))
@@ -738,10 +716,11 @@ static void end_builds(struct builds *builds)
     for (size_t i = 0; i < builds->count; i++)
         (void)shared_program_use(device, builds->items[i]);
     build_beside_processes(builds);
-    build_by_threads(builds);
-    for (size_t i = 0; i < builds->count; i++)
+    for (size_t i = 0; i < builds->count; i++) {
+        build_item(builds, i);
         if (!builds->items[i]->shared)
             (void)!share_built(device, builds->items[i], NULL);
+    }
     (void)pthread_mutex_unlock(&device->shared->lock);
     if (device->programs->keeps_binaries)
         for (size_t i = 0; i < builds->count; i++)

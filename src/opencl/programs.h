@@ -174,13 +174,14 @@ void device_compile_ahead(struct healcl_device *device, enum compile_ahead what)
 void device_list_program(struct healcl_device *device, const struct launch *launch);
 
 /*
- * Builds the listed programs, or loads them from the cache, in builds_at_once threads. Other
- * handles on the context then find them. Programs that cannot be built are left out: their launches
+ * Builds the listed programs, or loads them from the cache. Other handles on the context then find
+ * them. Programs that cannot be built are left out: their launches
  * report the error.
  *
- * If the handle has a builder, the name of a command of this program, and caches binaries, child
- * processes build programs that are not cached. Their command line is "healcl BUILDER SELECTOR",
- * and each program's name, options and size of work-groups.
+ * If the handle has a builder, the name of a command of this program, and caches binaries, then
+ * builds_at_once processes build programs that are not cached: this one and child processes. Their
+ * command line is "healcl BUILDER SELECTOR", and each program's name, options and size of
+ * work-groups.
  *
  * A handle with a lister builds all programs of a plan this way before it builds the first one. The
  * lister makes the plan's launches on a second handle, which lists them.

@@ -152,34 +152,14 @@ static void misses_what_there_is_not(void **state)
 
 /* ---------------------------------------------------------------- side by side */
 
-static atomic_int building;
-static atomic_bool together;
-
-/* A compiler that is slow until two programs are built at the same time. */
-static cl_int CL_API_CALL build_slowly(cl_program id, cl_uint count, const cl_device_id *devices,
-                                       const char *options,
-                                       void(CL_CALLBACK *notify)(cl_program, void *), void *data)
-{
-    if (atomic_fetch_add(&building, 1) > 0)
-        together = true;
-    for (int ms = 0; ms < 2000 && !together; ms++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    const cl_int code = helper_loader()->clBuildProgram(id, count, devices, options, notify, data);
-    atomic_fetch_sub(&building, 1);
-    return code;
-}
-
-/* What is listed is built by threads, and found by handles beside. An error is the launch's. */
-static void builds_side_by_side(void **state)
+/* What is listed is built, and found by handles beside. An error is the launch's. */
+static void builds_listed(void **state)
 {
     (void)state;
     enum { PROGRAMS = 5, BROKEN = 2 };
-    struct opencl opencl = *helper_loader();
     struct healcl_device *device = NULL, *beside = NULL;
     struct launch launch = simple;
-    opencl.clBuildProgram = build_slowly;
-    OK(device_open(&opencl, NULL, &device, &error));
-    device->tuning.builds_at_once = 2;
+    OK(device_open(helper_loader(), NULL, &device, &error));
     OK(device_add_program(device, "simple", "#if X == 2\n#error\n#endif\nKERNEL f(uint a) { }\n",
                           &error));
     OK(device_open_beside(device, &beside, &error));
@@ -191,7 +171,6 @@ static void builds_side_by_side(void **state)
     device_build_listed(beside);
     assert_int_equal(beside->programs->built, PROGRAMS);
     healcl_device_close(beside);
-    assert_true(together || sysconf(_SC_NPROCESSORS_ONLN) < 2);
     for (int i = 0; i < PROGRAMS; i++) {
         snprintf(launch.options, sizeof launch.options, "-D X=%d", i);
         assert_int_equal(device_build_kernel(device, &launch, &error),
@@ -514,7 +493,7 @@ int main(void)
         DEVICE_TEST(later_sources_win),
         DEVICE_TEST(shows_the_build_log),
         DEVICE_TEST(misses_what_there_is_not),
-        DEVICE_TEST(builds_side_by_side),
+        DEVICE_TEST(builds_listed),
         CACHE_TEST(keeps_binaries),
         CACHE_TEST(keeps_cheap_binaries),
         CACHE_TEST(keeps_binaries_apart_by_options_of_the_driver),
