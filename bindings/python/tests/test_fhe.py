@@ -10,6 +10,7 @@ import numpy as np
 
 import healcl
 from healcl import fhe
+from client import Client, primes
 from support import CLONE, both, transcript
 
 DILITHIUM = 8380417  # FIPS 204: q, n = 256
@@ -129,7 +130,8 @@ class Arrays(unittest.TestCase):
 
     def test_mistakes(self):
         ring, zeros = self.ring, np.zeros((4, 32), np.int64)
-        he = fhe.from_arrays(healcl.reference, ring, relinearization_key=zeros)
+        he = fhe.from_arrays(healcl.reference, ring)
+        key = np.zeros((3, 2, 4, 32), np.int64)
         for error, word, make in (
                 (healcl.ArgumentError, "power of two", lambda: fhe.Ring(24, PRIMES)),
                 (healcl.ArgumentError, "integer", lambda: fhe.Ring(32.0, PRIMES)),
@@ -167,12 +169,115 @@ class Arrays(unittest.TestCase):
                 (healcl.DtypeError, "not ndarray", lambda: np.arange(3) + he.load(zeros[:3], 1)),
                 (healcl.DtypeError, "a plaintext", lambda: he.load(zeros[:3], 1) *
                  he.load(zeros[:3], 1)),
-                (healcl.ShapeError, "the relinearization key", lambda: he.relinearize(
-                    he.load(zeros[:3][None].repeat(3, 0), 1.0))),
+                (healcl.ShapeError, "the relinearization key", lambda: fhe.from_arrays(
+                    healcl.reference, ring, relinearization_key=key[:2])),
+                (healcl.ShapeError, "the key of element 3", lambda: fhe.from_arrays(
+                    healcl.reference, ring, galois_keys={3: zeros})),
+                (healcl.ArgumentError, "30 bits, a digit .* 60", lambda: fhe.from_arrays(
+                    healcl.reference, ring, dnum=2, relinearization_key=key[:2])),
+                (healcl.ArgumentError, "30 bits, a digit .* 90", lambda: fhe.key_switch(
+                    zeros[:3], key[:1], ring, 1, 1)),
                 (healcl.ShapeError, "the key", lambda: fhe.key_switch(
                     zeros[:3], zeros[None, None].repeat(2, 1), ring))):
             with self.subTest(word), self.assertRaisesRegex(error, word):
                 make()
+
+
+class Verbs(unittest.TestCase):
+    """What programs call, on toy keys: decrypted results are right, and calls in stacks give the
+    bits of single ones."""
+
+    def setUp(self):
+        self.client = Client(fhe.Ring(64, primes(64, 50, 40, 40, 40, 55, 55)), 2, 2)
+        rng = np.random.default_rng(3)
+        self.x, self.y = rng.uniform(-1, 1, (2, 32, 2)) @ [1, 1j]
+
+    def check(self, he, found, wanted, bound=1e-6):
+        np.testing.assert_allclose(self.client.decrypt(he.store(found), found.scale), wanted,
+                                   atol=bound)
+
+    @both
+    def test_rotations_and_dot(self, dev):
+        for turn in ("before", "within", "after"):
+            with self.subTest(turn), self.client.evaluator(
+                    dev, (1, 2, 5, -1, 4), turn) as he:
+                a, b = (he.load(self.client.encrypt(each, 2, 2.0**40), 2.0**40)
+                        for each in (self.x, self.y))
+                he.stack_memory = 8 * 64 * 5 * 4 * 2  # two at once
+                steps = [1, 0, 2, 5, 3]
+                turned = he.rotations(a, steps)
+                for each, single in zip(turned, steps):
+                    self.assertEqual(each.tensor.shape, (2, 1, 3, 64))
+                    np.testing.assert_array_equal(each.read(), he.rotate(a, single).read())
+                pair = he.rotations([a, b], [2, 1])
+                np.testing.assert_array_equal(pair[1].read(), he.rotate(b, 1).read())
+                rows = np.arange(160).reshape(5, 32) / 100 + 0.5j
+                wanted = sum(np.roll(self.x, -i) * row for i, row in zip(steps, rows))
+                dot = he.dot(turned, he.encode(rows, a))
+                self.check(he, he.rescale(dot), wanted)
+                mixed = he.dot([turned[4], b, *turned[:2]], list(he.encode(rows[:4], 2, 2.0**40)))
+                self.check(he, mixed, np.roll(self.x, -3) * rows[0] + self.y * rows[1] +
+                           np.roll(self.x, -1) * rows[2] + self.x * rows[3])
+                stack = he.load(np.stack((a.read(), b.read()), 1), 2.0**40)
+                for operation in (he.square, he.conjugate, lambda c: he.rotate(c, 3),
+                                  lambda c: he.relinearize(c * b) - 2, he.rescale,
+                                  lambda c: he.mod_raise(he.mod_switch(c, 1))):
+                    together = operation(stack)
+                    for i, each in enumerate((a, b)):
+                        np.testing.assert_array_equal(together[i].read(), operation(each).read())
+
+    @both
+    def test_numbers_and_tensors(self, dev):
+        with dev.queue() as queue, self.client.evaluator(queue) as he:
+            a = he.load(self.client.encrypt(self.x, 3, 2.0**40), 2.0**40)
+            self.check(he, sum([a, 3 * a, 1 - a, a - 0.5, a + 1j, np.int64(2) * a]),
+                       7 * self.x + 0.5 + 1j)
+            half = he.rescale(0.5j * a)
+            self.assertEqual((half.level, (0.25 * a).level), (2, 3))
+            self.check(he, half + he.mod_switch(a, 2), (1 + 0.5j) * self.x)
+            q = queue.array(self.client.column[:4])
+            self.check(he, he.load(queue.ops.modsum(a.tensor, a.tensor, q), a.scale), 2 * self.x)
+            he.wait()
+            almost = he.mod_switch(a)
+            almost.scale *= 1 + 2.0**-31
+            self.check(he, almost + he.mod_switch(a, 2), 2 * self.x)
+            almost.scale *= 1 + 2.0**-29
+            with self.assertRaisesRegex(healcl.ArgumentError, r"differ by more .* a.scale = b"):
+                almost + he.mod_switch(a, 2)
+            large = he.encode([2.0**30, -1.5], a, 2.0**45)  # coefficients above 2^62
+            self.check(he, he.mod_switch(a, 3) * large, self.x * np.pad([2.0**30, -1.5], (0, 30)),
+                       1e2)
+
+    @both
+    def test_keys(self, dev):
+        client = self.client
+        other = client.new_secret(8)
+        with client.evaluator(dev, (1, 2)) as he:
+            top = he.load(client.encrypt(self.x, 3, 2.0**40), 2.0**40)
+            low = he.mod_switch(top, 1)
+            key = 2 * 64 * 8
+            self.assertEqual(he.load_keys([1], level=1), key * (2 + 2))
+            turned = he.rotate(low, 1)
+            self.assertEqual(he.load_keys(level=3), 4 * key * 2 * 6)
+            self.check(he, turned, np.roll(self.x, -1))
+            self.check(he, he.rotate(top, 1), np.roll(self.x, -1))  # by the whole key
+            there = he.key_switch(low, he.load_key(client.key(client.secret, other, 1)))
+            np.testing.assert_allclose(client.decrypt(there.read(), low.scale, other), self.x,
+                                       atol=1e-6)
+            back = he.key_switch(he.mod_raise(there), he.load_key(client.key(other)))
+            self.check(he, he.mod_switch(back, 1), self.x)
+            self.assertEqual(back.level, 3)
+            with self.assertRaisesRegex(healcl.ArgumentError, "reaches level 1, not 3"):
+                he.key_switch(top, he.load_key(client.key(client.secret, other, 1)))
+            self.assertEqual(he.mod_switch(he.mod_switch(top, 0), 0).level, 0)
+
+    @both
+    def test_stacks_of_transforms(self, dev):
+        ring = self.client.ring
+        a = self.client.uniform(2, 3)
+        values = fhe.ntt(a, ring, dev)
+        np.testing.assert_array_equal(values[1, 2], fhe.ntt(a[1, 2], ring))
+        np.testing.assert_array_equal(fhe.intt(values, ring, dev), a)
 
 
 class Hybrid(unittest.TestCase):

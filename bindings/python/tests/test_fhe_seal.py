@@ -31,6 +31,9 @@ class Keys:
     """A context of sealapi, its keys, and two ciphertexts. Galois keys: for 1, 5 and -4 steps, so
     that -3 goes by 1 and -4, and for conjugates."""
 
+    STEPS = (0, 1, 5, -3, -4)
+    ROWS = (None, [1.5, -2.25], [0.5], [3.0, 0, 0.125], [-1.0] * 8)
+
     def __init__(self, n, bits, scale_bits):
         parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
         parameters.set_poly_modulus_degree(n)
@@ -49,9 +52,9 @@ class Keys:
         self.numbers = values[2].tolist()
         self.plain = self.encode(self.numbers)
 
-    def encode(self, values):
+    def encode(self, values, scale=None):
         plain = seal.Plaintext()
-        self.encoder.encode(values, self.scale, plain)
+        self.encoder.encode(values, self.scale if scale is None else scale, plain)
         return plain
 
     def encrypt(self, values):
@@ -77,7 +80,20 @@ class Keys:
         relinearized = call("relinearize", product, keys)
         rescaled = call("rescale_to_next", relinearized)
         squared = call("relinearize", call("square", rescaled), keys)
+        turned = [call("rotate_vector", a, steps, galois) for steps in self.STEPS]
+        dot = call("multiply_plain", turned[0], plain)
+        for each, row in zip(turned[1:], self.ROWS[1:]):
+            dot = call("add", dot, call("multiply_plain", each, self.encode(row)))
+        last = self.context.first_context_data().parms().coeff_modulus()[-1].value()
+        halves = call("multiply_plain", a, self.encode(0.3, float(last)))
         return {
+            **{"rotation %d" % i: each for i, each in enumerate(turned)}, "dot": dot,
+            "sum of rotations": call("add", call("add", call("add", call(
+                "add", turned[0], turned[1]), turned[2]), turned[3]), turned[4]),
+            "square": call("square", a), "times 3": call("add", call("add", a, a), a),
+            "plus 0.3": call("add_plain", a, self.encode(0.3)),
+            "1 less": call("add_plain", call("negate", a), self.encode(1.0)),
+            "times 0.3": halves, "times 0.3, rescaled": call("rescale_to_next", halves),
             "add": call("add", a, b), "subtract": call("sub", a, b), "negate": call("negate", a),
             "multiply": product, "relinearize": relinearized, "rescale": rescaled,
             "of four parts": call("multiply", product, b),
@@ -97,7 +113,14 @@ class Keys:
         product = a * b
         relinearized = he.relinearize(product)
         rescaled = he.rescale(relinearized)
+        turned = he.rotations(a, self.STEPS)
+        rows = he.encode([self.numbers, *[row + [0] * (len(self.numbers) - len(row))
+                                          for row in self.ROWS[1:]]], a)
         return {
+            **{"rotation %d" % i: each for i, each in enumerate(turned)},
+            "dot": he.dot(turned, rows), "sum of rotations": sum(turned), "square": he.square(a),
+            "times 3": 3 * a, "plus 0.3": a + 0.3, "1 less": 1 - a, "times 0.3": a * 0.3,
+            "times 0.3, rescaled": he.rescale(0.3 * a),
             "add": a + b, "subtract": a - b, "negate": -a, "multiply": product,
             "relinearize": relinearized, "rescale": rescaled,
             "of four parts": b * product,
@@ -124,6 +147,7 @@ class Seal(unittest.TestCase):
         expected = keys.results()
         for dev in devices:
             with keys.evaluator(dev) as he:
+                he.stack_memory = 200 * n  # for two rotations of 4096
                 found = keys.evaluate(he)
                 self.assertEqual(found.keys(), expected.keys())
                 for name, result in expected.items():
@@ -253,16 +277,18 @@ class Seal(unittest.TestCase):
                 (healcl.NameUnknownError, "no relinearization", lambda: bare.relinearize(
                     foreign * foreign)),
                 (healcl.ArgumentError, "4 parts", lambda: he.relinearize(small * small * small)),
-                (healcl.NameUnknownError, "2 steps, element 9", lambda: he.rotate(a, 2)),
+                (healcl.NameUnknownError, "2 steps, element 9 of generator 3, in galois_keys", lambda: he.rotate(a, 2)),
                 (healcl.NameUnknownError, "conjugate", lambda: bare.conjugate(foreign)),
-                (healcl.NameUnknownError, "3 steps, element 27, .* for -1, 4",
+                (healcl.NameUnknownError, "3 steps, element 27 .* for -1, 4",
                  lambda: he.rotate(a, 3)),
                 (healcl.ArgumentError, "512 slots by 512", lambda: he.rotate(a, 512)),
                 (healcl.ArgumentError, "relinearize", lambda: he.rotate(product, 1)),
                 (healcl.ArgumentError, "n = 2048, not 1024", lambda: he.load(other.a)),
                 (healcl.ArgumentError, "another evaluator", lambda: a + foreign),
-                (healcl.DtypeError, "encode", lambda: a * 2.5),
-                (healcl.DtypeError, "encode", lambda: 1 - a),
+                (healcl.DtypeError, "encode", lambda: a * "2"),
+                (healcl.ArgumentError, "not nan", lambda: np.nan - a),
+                (healcl.ArgumentError, "does not fit", lambda: a * 2**60),
+                (healcl.DtypeError, "read", lambda: np.asarray(a)),
                 (healcl.DtypeError, "residues", lambda: a == a),
                 (healcl.ArgumentError, "above 0", lambda: setattr(a, "scale", 0)),
                 (healcl.DtypeError, "plaintext", lambda: he.negate(plain)),
@@ -272,6 +298,7 @@ class Seal(unittest.TestCase):
                 (healcl.ArgumentError, r"shape \[1, 1, 1\]", lambda: he.encode([[[1]]], a)),
                 (healcl.ArgumentError, "rows", lambda: he.encode([[1], [1, 2]], a)),
                 (healcl.ArgumentError, "SEAL cannot", lambda: he.encode(1e9, a, 2.0**30)),
+                (healcl.ArgumentError, "levels are from 0 to 1", lambda: he.encode(1, 2, 1.0)),
                 (healcl.DtypeError, "RelinKeys", lambda: fhe.from_seal(
                     keys.context, healcl.reference, relinearization_keys=keys.galois)),
                 (healcl.ArgumentError, "other parameters", lambda: fhe.from_seal(

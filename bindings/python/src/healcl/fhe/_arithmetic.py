@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager, nullcontext
-from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .._device import AnyDevice, reference
+from .._device import AnyDevice, device_of, reference
 from .._engine import heal_engine
 from .._errors import ArgumentError, DtypeError, ShapeError, integer
 from ._ring import Ring
@@ -22,7 +22,8 @@ def digit_ranges(primes: int, dnum: int) -> List[range]:
 
 
 class Arithmetic:
-    """Residues on a device. Tensors are int64 [r, 1, k, n]: values in the ring's order, in [0, q).
+    """Residues on a device. Tensors are int64 [r, c, k, n]: values in the ring's order, in [0, q),
+    of r parts of c ciphertexts.
 
     engine   whose operations are called: an Engine, or a Recorder
     ring     the special primes first, so that the primes of each level are one range with them
@@ -54,6 +55,10 @@ class Arithmetic:
                 self._kept[key] = make()
         return self._kept[key]
 
+    def drop(self, key: Hashable) -> None:
+        """Forgets what keep() has kept."""
+        self._kept.pop(key, None)
+
     def upload(self, array: Any, is_input: bool = True) -> Any:
         """A tensor of an integer array. is_input: of a key or a ciphertext, which recordings may
         leave out."""
@@ -84,28 +89,20 @@ class Arithmetic:
     # ---- transforms
 
     def transform(self, a: Any, first: int, end: int, out: Any = None, tile: bool = False) -> Any:
-        """Coefficients [r, 1, k, n], or with tile [r, 1, 1, n] for all moduli -> values [r, 1, k, n],
+        """Coefficients [r, c, k, n], or with tile [r, c, 1, n] for all moduli -> values [r, c, k, n],
         to out or a new tensor."""
         return self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
                                self._table("psi", first, end), out, int(tile), 1)
 
-    def encoded(self, array: np.ndarray, first: int, end: int) -> List[Any]:
-        """Coefficients [m, n] in one row for all moduli, or [m, k, n] -> values [1, 1, k, n], m
-        slices of one tensor."""
-        if not len(array):
-            return []
+    def encoded(self, array: np.ndarray, first: int, end: int) -> Any:
+        """Coefficients [m, n] in one row for all moduli, or [m, k, n] -> values [1, m, k, n]."""
         with self._preparation():
-            a = self.upload(array.reshape(len(array), 1, -1, self.ring.n), False)
-            return self.slices(self.transform(a, first, end, tile=array.ndim == 2))
-
-    @staticmethod
-    def slices(a: Any) -> List[Any]:
-        """[m, ...] -> m tensors [1, ...]."""
-        return [a] if a.shape[0] == 1 else [a[i:i + 1] for i in range(a.shape[0])]
+            a = self.upload(array.reshape(1, len(array), -1, self.ring.n), False)
+            return self.transform(a, first, end, tile=array.ndim == 2)
 
     def coefficients(self, a: Any, first: int, end: int, out: Any = None,
                      negative: bool = False) -> Any:
-        """Values [r, 1, k, n] -> coefficients, or minus them, to out or a new tensor."""
+        """Values [r, c, k, n] -> coefficients, or minus them, to out or a new tensor."""
         order = self.constant("perm", lambda: self._tables["perm"])
         scale = self._table("minus_n_inv" if negative else "n_inv", first, end)
         return self.engine.intt(a, -1, order, None, self.moduli(first, end), None, None,
@@ -114,7 +111,7 @@ class Arithmetic:
     # ---- base conversion
 
     def prepare(self, a: Any, sources: List[range]) -> None:
-        """Multiplies coefficients [r, 1, s, n] of the sources, one after the other, each of product
+        """Multiplies coefficients [r, c, s, n] of the sources, one after the other, each of product
         D, by (D/d)^-1 modulo each prime d."""
         moduli = self.ring.moduli
 
@@ -126,31 +123,36 @@ class Arithmetic:
             self.engine.modmul(a, self.constant(("factors", *sources), factors),
                                self.column(sources[0].start, sources[-1].stop), a)
 
-    def convert(self, a: Any, source: range, first: int, end: int, out: Any,
-                by: Optional[int] = None) -> None:
+    def convert(self, a: Any, source: range, first: int, end: int, out: Any = None,
+                by: Optional[int] = None) -> Any:
         """Fast base conversion (Bajard, Eynard, Hasan, Zucca 2016) of prepared coefficients
-        [r, 1, s, n] modulo the source's primes, of product D: x + e D, 0 <= e < s, modulo the
-        primes first to end - 1, to out [r, 1, k, n] of zeros. by: divided by -by."""
+        [r, c, s, n] modulo the source's primes, of product D: x + e D, 0 <= e < s, modulo the
+        primes first to end - 1, to out [r, c, k, n] of zeros or a new tensor. by: divided by -by.
+        a may have several such x one after the other, which are added up."""
         engine, moduli = self.engine, self.ring.moduli
+        rows, count, width = a.shape[0] * a.shape[1], a.shape[2], end - first
         full = math.prod(moduli[i] for i in source)
 
         def weights() -> np.ndarray:
             return np.array([[[full // moduli[i] * (1 if by is None else -pow(by, -1, q)) % q]
-                              for q in moduli[first:end]] for i in source])
+                              for q in moduli[first:end]] for i in source] * (count // len(source)))
 
-        column = self.constant(("weights", source, first, end, by), weights)
-        if len(source) == 1:
-            engine.modmul(a, column, self.column(first, end), out)
-        else:
-            engine.modmul_axis_sum(engine.expand(engine.moveaxis(a, 1, 2), 2, end - first),
-                                   engine.expand(column, 2, self.ring.n),
-                                   self.moduli(first, end), engine.squeeze(out, 1), -1)
+        column = self.constant(("weights", source, first, end, by, count), weights)
+        if count == 1:
+            return engine.modmul(a, column, self.column(first, end), out)
+        if out is None:
+            out = engine.zeros((*a.shape[:2], width, self.ring.n), np.int64)
+        engine.modmul_axis_sum(
+            engine.expand(engine.reshape(a, (rows, count, 1, self.ring.n)), 2, width),
+            engine.expand(column, 2, self.ring.n), self.moduli(first, end),
+            engine.reshape(out, (rows, width, self.ring.n)), -1)
+        return out
 
     # ---- division and key switching
 
     def rescale(self, a: Any) -> Any:
-        """Divides values [r, 1, k, n] modulo the first k primes that are not special by the last
-        of them -> [r, 1, k - 1, n]."""
+        """Divides values [r, c, k, n] modulo the first k primes that are not special by the last
+        of them -> [r, c, k - 1, n]."""
         engine, moduli, k = self.engine, self.ring.moduli, a.shape[2]
         last = self.special + k - 1
         first, q = self.special, moduli[last]
@@ -168,16 +170,16 @@ class Arithmetic:
             [pow(q, -1, m)] for m in moduli[first:last]]), column, out)
 
     def key(self, array: np.ndarray) -> Any:
-        """A key [2, digits, all primes, n] for switch(): divided by the special primes' product,
+        """A key [2, digits, special + k, n] for switch(): divided by the special primes' product,
         except for what is modulo them."""
-        moduli, special = self.ring.moduli, self.special
+        moduli, special, end = self.ring.moduli, self.special, array.shape[2]
         product = math.prod(moduli[:special])
-        return self.engine.modmul(self.upload(array), self.constant("by", lambda: [
-            [1]] * special + [[pow(product, -1, q)] for q in moduli[special:]]),
-                                  self.column(0, len(moduli)))
+        by = self.constant("by", lambda: [[1]] * special + [
+            [pow(product, -1, q)] for q in moduli[special:]])
+        return self.engine.modmul(self.upload(array), by[:end], self.column(0, end))
 
     def _start(self) -> Any:
-        """Values [2, all primes, n] that round a division by the special primes' product P: half
+        """Values [2, 1, all primes, n] that round a division by the special primes' product P: half
         of it is added modulo P, and subtracted from the quotient where that is divided by P."""
         engine, moduli, special = self.engine, self.ring.moduli, self.special
         count, product = len(moduli), math.prod(moduli[:special])
@@ -186,52 +188,72 @@ class Arithmetic:
             [half * pow(product, -1, q) % q] for q in moduli[special:]], False)
         out = engine.modsum(engine.zeros((1, 1, count, self.ring.n), np.int64), halves,
                             self.column(0, count))
-        return engine.expand(engine.squeeze(self.transform(out, 0, count, out), 0), 0, 2)
+        return engine.expand(self.transform(out, 0, count, out), 0, 2)
 
-    def switch(self, c: Any, key: Any, added: Any, indices: Any = None) -> Any:
-        """c [1, 1, k, n] under the key's old secret -> [2, 1, k, n] under the new one, the first
-        parts of which are added to those of `added`, [1 or 2, 1, k, n]. key: from key(). indices:
-        int64 [1, 1, 1, n], of a turn before the division."""
-        engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
-        end, column = special + k, self.column(special, special + c.shape[2])
-        spread = self._spread(c)
+    def switch(self, spread: Any, keys: Sequence[Any], added: Any, indices: Any = None,
+               out: Any = None, summed: bool = False) -> Any:
+        """Switches parts from the keys' old secrets to the new one (Gentry, Halevi, Smart 2012).
+
+        spread   from spread(), of one part for all keys, or one for each
+        keys     c of them, from key()
+        added    [1 or 2, c or 1, k, n], added to the first parts of the result
+        indices  int64 [1, c, 1, n], of a turn before the division; or None
+        summed   whether the results are added up, with the same bits, for less
+
+        Returns [2, c, k, n], or with summed [2, 1, k, n]; to out or a new tensor.
+        """
+        engine, special, digits, count = self.engine, self.special, spread.shape[0], len(keys)
+        end = special + added.shape[2]
+        column, moduli = self.column(special, end), self.moduli(0, end)
         if self.nearest[1]:
-            start = self.keep(("start", end), lambda: self.keep("start", self._start)[:, :end])
+            start = self.keep(("start", end, count), lambda: engine.expand(
+                self.keep("start", self._start)[:, :, :end], 1, count))
             total = engine.modsum(start, 0, self.column(0, end))
         else:
-            total = engine.zeros((2, end, n), np.int64)
-        values = engine.unsqueeze(total, 1)
-        rest = values[:, :, special:]
-        target = rest if added.shape[0] == 2 else rest[:1]
+            total = engine.zeros((2, count, end, self.ring.n), np.int64)
+        target = total[:added.shape[0], :, special:]
         engine.modsum(target, added, column, target)
-        digits = spread.shape[0]
-        engine.modmul_axis_sum(key[:, :digits, :end], spread, self.moduli(0, end), total, -1)
+        for i, key in enumerate(keys):
+            engine.modmul_axis_sum(key[:, :digits, :end], spread[:, i % spread.shape[1]], moduli,
+                                   total[:, i], -1)
         if indices is not None:
-            values = engine.take_along_axis(values, indices, 3)
-            rest = values[:, :, special:]
-        x = values[:, :, :special]
-        self.coefficients(x, 0, special, x)
+            total = engine.take_along_axis(total, indices, 3)
+        rest, x = total[:, :, special:], self.coefficients(total[:, :, :special], 0, special)
         self.prepare(x, [range(special)])
-        out = self.empty(2, 1, k, n) if special == 1 else engine.zeros((2, 1, k, n), np.int64)
-        self.convert(x, range(special), special, end, out, math.prod(self.ring.moduli[:special]))
-        engine.modsum(rest, self.transform(out, special, end, out), column, out)
-        return out
+        if summed:  # before the transforms: one for all
+            rest = self.add_up(rest)
+            x = engine.reshape(x, (2, 1, count * special, self.ring.n))
+        x = self.convert(x, range(special), special, end, by=math.prod(self.ring.moduli[:special]))
+        return engine.modsum(rest, self.transform(x, special, end, x), column,
+                             x if out is None else out)
 
-    def _spread(self, c: Any) -> Any:
-        """c [1, 1, k, n] -> its digits' values modulo all primes, [digits, special + k, n]."""
+    def add_up(self, a: Any) -> Any:
+        """Values [r, c, k, n] modulo primes that are not special -> their sums [r, 1, k, n], in
+        place."""
+        count, column = a.shape[1], self.column(self.special, self.special + a.shape[2])
+        while count > 1:
+            half = count // 2
+            self.engine.modsum(a[:, :half], a[:, count - half:count], column, a[:, :half])
+            count -= half
+        return a[:, :1]
+
+    def spread(self, c: Any) -> Any:
+        """Parts c [1, c, k, n] -> their digits' values modulo all primes,
+        [digits, c, special + k, n]."""
         engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
         end = special + k
         digits = [range(special + digit.start, special + min(digit.stop, k))
                   for digit in self.digits if digit.start < k]
         x = self.coefficients(c, special, end)
         if len(digits) == k:
-            return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end, tile=True), 0)
+            x = engine.moveaxis(engine.squeeze(x, 0), 0, 1)
+            return self.transform(engine.unsqueeze(x, 2), 0, end, tile=True)
         self.prepare(x, digits)
-        spread = engine.zeros((len(digits), 1, end, n), np.int64)
+        spread = engine.zeros((len(digits), c.shape[1], end, n), np.int64)
         for i, digit in enumerate(digits):
             self.convert(x[:, :, digit.start - special:digit.stop - special], digit, 0, end,
                          spread[i:i + 1])
-        return engine.squeeze(self.transform(spread, 0, end, spread), 1)
+        return self.transform(spread, 0, end, spread)
 
 
 # ---- on arrays
@@ -262,14 +284,39 @@ def special_first(ring: Ring, special: int) -> Ring:
     return ring.pick([*range(count - special, count), *range(count - special)])
 
 
-def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> np.ndarray:
-    """A key [digits, 2, k, n] of the ring's moduli -> [2, digits, k, n], special primes first."""
-    array = ring.check(key, ring.moduli, 4, what)
-    digits = len(digit_ranges(len(ring.moduli) - special, dnum))
-    if array.shape[:2] != (digits, 2):
+def check_special(ring: Ring, special: int, dnum: int) -> None:
+    """Refuses special primes with which key switching goes wrong."""
+    primes = len(ring.moduli) - special
+    if not special:
+        raise ArgumentError("key switching takes at least one special prime")
+    bits, widest = (math.prod(part).bit_length() for part in (
+        ring.moduli[primes:], max((ring.moduli[digit.start:digit.stop] for digit in
+                                   digit_ranges(primes, dnum)), key=math.prod)))
+    if bits < widest:
+        raise ArgumentError("the special primes have %d bits, a digit of key switching has %d: "
+                            "take more special primes, or a larger dnum" % (bits, widest))
+
+
+def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> int:
+    """The level that a key [digits, 2, level + 1 + special, n] reaches; checks its shape alone."""
+    shape = np.shape(key)
+    primes = len(ring.moduli) - special
+    level = shape[2] - special - 1 if len(shape) == 4 else primes - 1
+    digits = sum(digit.start <= level for digit in digit_ranges(primes, dnum))
+    if not 0 <= level < primes or shape != (digits, 2, level + 1 + special, ring.n):
         raise ShapeError("%s has the shape %s, not %s" % (
-            what, list(array.shape), [digits, 2, len(ring.moduli), ring.n]))
-    return np.roll(array.transpose(1, 0, 2, 3), special, axis=2)
+            what, list(shape), [len(digit_ranges(primes, dnum)), 2, len(ring.moduli), ring.n]))
+    return level
+
+
+def packed_key(ring: Ring, special: int, dnum: int, key: Any, level: int, what: str) -> np.ndarray:
+    """A key [digits, 2, k, n] of the ring's moduli -> [2, digits, special + level + 1, n], the
+    special primes first."""
+    reach, primes = check_key(ring, special, dnum, key, what), len(ring.moduli) - special
+    which = [*range(reach + 1), *range(primes, len(ring.moduli))]
+    array = ring.check(key, tuple(ring.moduli[i] for i in which), 4, what)
+    digits = sum(digit.start <= level for digit in digit_ranges(primes, dnum))
+    return np.roll(array.transpose(1, 0, 2, 3), special, axis=2)[:, :digits, :special + level + 1]
 
 
 @contextmanager
@@ -281,28 +328,33 @@ def _on(device: AnyDevice, ring: Ring, special: int, dnum: int,
                          (rounding == "nearest",) * 2)
 
 
-def _transformed(how: Callable[..., Any], a: Any, ring: Ring, device: AnyDevice) -> np.ndarray:
+def _transformed(name: str, a: Any, ring: Ring, device: AnyDevice) -> np.ndarray:
     check_layout(ring, 0, 1)
-    array = ring.check(a, ring.moduli, 2, "the polynomial")
-    with _on(device, ring, 0, 1, "down") as on:
-        x = on.upload(array[None, None])
-        return np.asarray(how(on, x, 0, len(array), x).read()[0, 0])
+    array = ring.check(a, ring.moduli, max(2, np.ndim(a)), "the polynomial")
+    opened = device_of(device)
+    queue = vars(opened).get("_transforms") or opened.queue()
+    if opened is device:
+        vars(opened)["_transforms"] = queue  # which keeps the ring's tables
+    out = getattr(queue.ops, name)(queue.array(array.reshape(-1, 1, *array.shape[-2:])), ring)
+    return np.asarray(out.read().reshape(array.shape))
 
 
 def ntt(coefficients: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
-    """Coefficients, int64 [k, n] in [0, q), of a polynomial -> its values, in the ring's order.
+    """Coefficients, int64 [..., k, n] in [0, q), of polynomials -> values, in the ring's order.
 
         fhe.ntt([[0, 1] + [0] * 254], ring)     # of x: psi to the power of 2 r + 1
+
+    An open device keeps the tables of a ring.
     """
-    return _transformed(Arithmetic.transform, coefficients, ring, device)
+    return _transformed("ntt", coefficients, ring, device)
 
 
 def intt(values: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
-    """Values, int64 [k, n] in [0, q), in the ring's order -> coefficients: the inverse of ntt().
+    """Values, int64 [..., k, n] in [0, q), in the ring's order -> coefficients: ntt()'s inverse.
 
         fhe.intt(fhe.ntt(a, ring), ring)        # a
     """
-    return _transformed(Arithmetic.coefficients, values, ring, device)
+    return _transformed("intt", values, ring, device)
 
 
 def base_convert(coefficients: Any, ring: Ring, source: int,
@@ -326,9 +378,7 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
     with _on(device, ring, 0, 1, "down") as on:
         x = on.upload(array[None, None])
         on.prepare(x, [range(source)])
-        out = on.engine.zeros((1, 1, count - source, ring.n), np.int64)
-        on.convert(x, range(source), source, count, out)
-        return np.asarray(out.read()[0, 0])
+        return np.asarray(on.convert(x, range(source), source, count).read()[0, 0])
 
 
 def rescale(values: Any, ring: Ring, rounding: str = "nearest",
@@ -367,16 +417,15 @@ def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Option
         c0, c1 = fhe.key_switch(d2, relinearization_key, ring)
     """
     special, dnum = check_layout(ring, special, dnum, rounding)
-    if not special:
-        raise ArgumentError("key switching takes at least one special prime")
+    check_special(ring, special, dnum)
     array = np.asarray(values)
     count = array.shape[0] if array.ndim == 2 else 0
     if not 0 < count <= len(ring.moduli) - special:
         raise ShapeError("the polynomial has the shape %s, not [1 to %d, %d]" % (
             list(array.shape), len(ring.moduli) - special, ring.n))
     array = ring.check(array, ring.moduli[:count], 2, "the polynomial")
-    packed = check_key(ring, special, dnum, key, "the key")
+    packed = packed_key(ring, special, dnum, key, count - 1, "the key")
     with _on(device, ring, special, dnum, rounding) as on:
         none = on.engine.zeros((1, 1, *array.shape), np.int64)
-        switched = on.switch(on.upload(array[None, None]), on.key(packed), none)
+        switched = on.switch(on.spread(on.upload(array[None, None])), [on.key(packed)], none)
         return np.asarray(switched.read()[:, 0])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Tuple
+from fractions import Fraction
+from numbers import Integral
+from typing import Any, Tuple
 
 import numpy as np
 
+from .._errors import ArgumentError
 from .._native import ffi, lib
 from ._ring import Ring
 
@@ -73,3 +76,12 @@ class Encoder:
         coefficients = np.zeros((1, self._n), np.int64 if abs(whole) < 2**62 else float)
         coefficients[0, 0] = whole
         return coefficients, int(math.log2(abs(value))) + 2 if value else 0
+
+
+def scaled_integer(number: Any, scale: float) -> int:
+    """A number times a scale, as SEAL rounds it: halves away from zero. Exact for integers."""
+    if not math.isfinite(number):
+        raise ArgumentError("a number is finite, not %r" % (number,))
+    product = int(number) * Fraction(scale) if isinstance(number, Integral) else \
+        Fraction(float(number) * scale)
+    return int(abs(product) + Fraction(1, 2)) * (1 if product > 0 else -1)

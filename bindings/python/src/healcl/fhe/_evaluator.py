@@ -5,122 +5,31 @@ from __future__ import annotations
 import math
 import os
 from contextlib import contextmanager
-from numbers import Real
-from typing import Any, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union, cast
+from numbers import Integral, Number, Real
+from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar,
+                    Union, cast)
 
 import numpy as np
 
 from .._device import AnyDevice
-from .._engine import heal_engine
+from .._engine import Engine, heal_engine
 from .._errors import (ArgumentError, DtypeError, NameUnknownError, ShapeError, StateError,
                        integer)
 from .._handle import Closed
-from ._arithmetic import Arithmetic, check_key, check_layout, special_first
-from ._encoding import Encoder
+from .._queue import Queue
+from .._refused import OnDevice
+from ._arithmetic import (Arithmetic, check_key, check_layout, check_special, packed_key,
+                          special_first)
+from ._encoding import Encoder, scaled_integer
+from ._operands import Ciphertext, Operand, Plaintext, runs
 from ._record import SandboxRecorder
 from ._ring import Ring
 
 #: Stands for a Galois element among keys: that key is from the square of the secret.
 RELINEARIZATION = 0
-_Value = TypeVar("_Value", bound="_Operand")
+_Value = TypeVar("_Value", bound=Operand)
 _Evaluator = TypeVar("_Evaluator", bound="Evaluator")
-
-
-class _Operand:
-    """A tensor of an evaluator, with its scale."""
-
-    __array_ufunc__ = None  # NumPy's arithmetic would copy, and knows no moduli
-    __hash__ = object.__hash__
-
-    def __init__(self, evaluator: Evaluator, tensor: Any, scale: float, slots: int) -> None:
-        self._evaluator, self._tensor, self._scale, self._slots = evaluator, tensor, scale, slots
-
-    def __eq__(self, other: object) -> bool:
-        raise DtypeError("== does not compare what is encrypted: compare residues, from read()")
-
-    @property
-    def scale(self) -> float:
-        """The scale of the numbers in it, which may be set.
-
-            linear.scale = cubic.scale          # they differ by less than a millionth
-        """
-        return self._scale
-
-    @scale.setter
-    def scale(self, scale: float) -> None:
-        self._scale = self._evaluator._check_scale(scale, self.level + 1)
-
-    @property
-    def level(self) -> int:
-        """How many primes can still be dropped, from 0: SEAL's chain index.
-
-            he.mod_switch(a, 0).level           # 0
-        """
-        return int(self._tensor.shape[2]) - 1
-
-    def read(self) -> np.ndarray:
-        """A copy of the residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
-
-            np.array_equal(c.read(), other.read())
-        """
-        return np.asarray(self._evaluator._engine.device_to_host(self._tensor))[:, 0]
-
-
-class Plaintext(_Operand):
-    """A plaintext on a device, an operand of +, - and *; from load() or encode().
-
-        c + he.encode([1.5, 2.5], c)
-    """
-
-    def __add__(self, other: Any) -> Any:
-        if isinstance(other, Ciphertext):
-            return NotImplemented  # the ciphertext's operators take plaintexts
-        return self._evaluator._ciphertext(other)  # which raises what is wrong
-
-    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __add__
-
-    def __repr__(self) -> str:
-        return "<healcl.fhe.Plaintext: level %d, scale 2^%.2f>" % (self.level,
-                                                                  math.log2(self.scale))
-
-
-class Ciphertext(_Operand):
-    """A ciphertext on a device; from Evaluator.load(), or from operations.
-
-    +, - and * take ciphertexts and plaintexts of the same level. The scales of sums are equal;
-    those of products multiply. A product has three parts: relinearize() makes two of them.
-
-        c = he.rescale(he.relinearize(a * b + b * b))
-    """
-
-    @property
-    def size(self) -> int:
-        """How many parts it has: 2, or 3 of a product.
-
-            (a * b).size                        # 3
-        """
-        return int(self._tensor.shape[0])
-
-    def __add__(self, other: Any) -> Ciphertext:
-        return self._evaluator.add(self, other)
-
-    def __sub__(self, other: Any) -> Ciphertext:
-        return self._evaluator.subtract(self, other)
-
-    def __rsub__(self, other: Any) -> Ciphertext:
-        return self._evaluator.add(-self, other)
-
-    def __mul__(self, other: Any) -> Ciphertext:
-        return self._evaluator.multiply(self, other)
-
-    def __neg__(self) -> Ciphertext:
-        return self._evaluator.negate(self)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __repr__(self) -> str:
-        return "<healcl.fhe.Ciphertext: %d parts, level %d, scale 2^%.2f>" % (
-            self.size, self.level, math.log2(self.scale))
+_CLOSE = 2.0**-30  # how far scales of sums may be apart, as a part of them
 
 
 def naf(steps: int) -> List[int]:
@@ -140,15 +49,19 @@ def naf(steps: int) -> List[int]:
 class Evaluator(Closed):
     """Evaluates CKKS on a device, as SEAL 4 does; from from_seal() or from_arrays().
 
-    ring     the primes of ciphertexts, then the special ones
-    special  how many are special
+    ring          the primes of ciphertexts, then the special ones
+    special       how many are special
+    stack_memory  bytes that a stack of ciphertexts may take in key switching, at least those of one
+                  ciphertext: larger stacks are cut. It may be set
 
         with fhe.from_arrays(dev, ring, relinearization_key=key) as he:
             a = he.load(array, 2.0**40)
 
     A ciphertext belongs to its evaluator. Operations are enqueued, and not waited for. Keys go to
-    the device when they are first used.
+    the device when they are first used, or by load_keys().
     """
+
+    stack_memory = 1 << 28
 
     def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, keys: Any,
                  nearest: Tuple[bool, bool] = (True, True), generator: int = 3,
@@ -158,13 +71,28 @@ class Evaluator(Closed):
         self._generator, self._turn = generator, turn
         self._encoder: Optional[Encoder] = None  # made when first needed
         self._primes = ring.moduli[:len(ring.moduli) - special]
-        engine.queue._handle.what = "evaluator"  # in errors, after close()
         self._start(engine)
 
     def _start(self, engine: Any) -> None:
         self._engine = engine
         self._on = Arithmetic(engine, special_first(self.ring, self.special), self.special,
                               self._dnum, self._nearest)
+        self._reach: Dict[int, int] = {}  # of loaded keys that are cut, their highest levels
+
+    @property
+    def queue(self) -> Queue:
+        """The queue that has the tensors of ciphertexts and plaintexts.
+
+            doubled = he.load(he.queue.ops.modsum(a.tensor, a.tensor, column), a.scale)
+        """
+        return cast(Queue, self._engine.queue)
+
+    def wait(self) -> None:
+        """Waits until the device has done what was called.
+
+            he.wait()                           # before a clock is read
+        """
+        self.queue.wait()
 
     def close(self) -> None:
         """Ends what goes on, and gives the device's memory back. Ciphertexts can only be dropped
@@ -183,39 +111,46 @@ class Evaluator(Closed):
         parts[1] s + parts[2] s^2. scale: of the numbers in it.
 
             a = he.load(array, 2.0**40)
+
+        [parts, count, k, n] is a stack of ciphertexts, or with one part of plaintexts. That may be
+        a tensor of the queue, too, which is neither copied nor checked for residues.
         """
         return self._load(values, scale, self.ring.n // 2, "the array")
 
     def _load(self, values: Any, scale: Any, slots: int, what: str) -> Any:
-        array = np.asarray(values)
-        if array.ndim not in (2, 3) or array.ndim == 3 and array.shape[0] < 2:
+        on_device = isinstance(values, OnDevice)
+        array: Any = values if on_device else np.asarray(values)
+        shape = list(array.shape)
+        if len(shape) not in ((4,) if on_device else (2, 3, 4)) or 0 in shape or (
+                len(shape) == 3 and shape[0] < 2):
             raise ShapeError("%s has the shape %s; a ciphertext has two or more parts of two axes, "
-                             "a plaintext one" % (what, list(array.shape)))
-        primes = self._primes[:max(1, array.shape[-2])]
-        array = self.ring.check(array, primes, array.ndim, what)
+                             "a plaintext one" % (what, shape))
+        primes = self._primes[:shape[-2]]
+        if not on_device:
+            array = self.ring.check(array, primes, len(shape), what)
+        elif shape[2:] != [len(primes), self.ring.n] or array.dtype != np.int64:
+            raise ShapeError("the tensor is %s %s, not int64 [parts, count, k, %d]" % (
+                array.dtype, shape, self.ring.n))
         scale = self._check_scale(scale, len(primes))
-        is_input = array.ndim == 3
-        tensor = self._on.upload(array.reshape(-1, 1, *array.shape[-2:]), is_input)
-        return (Ciphertext if is_input else Plaintext)(self, tensor, scale, slots)
+        plain = len(shape) == 2 or shape[0] == 1
+        if not on_device:
+            lead = shape[:2] if len(shape) == 4 else (shape[0] if len(shape) == 3 else 1, 1)
+            array = self._on.upload(array.reshape(*lead, *shape[-2:]), not plain)
+        return (Plaintext if plain else Ciphertext)(self, array, scale, slots)
 
-    def store(self, a: Ciphertext) -> Any:
-        """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
-
-            he.store(a * b).shape               # (3, 4, 16384)
-        """
-        return self._own(a).read()
-
-    def encode(self, values: Any, like: Ciphertext, scale: Optional[float] = None) -> Any:
-        """Numbers in slots as a plaintext of a ciphertext's level.
+    def encode(self, values: Any, like: Union[Ciphertext, int],
+               scale: Optional[float] = None) -> Any:
+        """Numbers in slots as a plaintext.
 
         values  a number for all slots, or at most n/2 of them; real or complex. Rows of numbers
-                make a list of plaintexts, for less than one after the other
+                make a list of plaintexts, slices of one tensor, for less than one after the other
+        like    a ciphertext, or a level: that of the plaintext
         scale   None: the ciphertext's
 
-            a + he.encode(0.5, a)
+            a + he.encode([0.5, 1.5], a)
+            he.dot(he.rotations(a, [0, 1]), he.encode([[1, 2], [3, 4]], a))
         """
-        level, default = self._ciphertext(like).level, like.scale
-        scale = self._check_scale(default if scale is None else scale, level + 1)
+        level, scale = self._encoding(like, scale)
         slots = self.ring.n // 2
         try:
             numbers = np.asarray(values)
@@ -229,18 +164,22 @@ class Evaluator(Closed):
             raise ArgumentError("encode() takes finite numbers")
         rows = numbers if numbers.ndim == 2 else numbers[None] if numbers.ndim else \
             np.full((1, slots), numbers) if numbers.dtype.kind == "c" else numbers
-        plains = [Plaintext(self, tensor, scale, slots)
-                  for tensor in self._encoded(rows, level, scale)]
-        return plains if numbers.ndim == 2 else plains[0]
+        if numbers.ndim < 2:
+            return self._plaintext(rows, level, scale)
+        return list(self._plaintext(rows, level, scale)) if len(rows) else []
+
+    def _plaintext(self, numbers: np.ndarray, level: int, scale: float) -> Plaintext:
+        """A real number for all slots [], or rows [m, at most n/2] of numbers, as a stack."""
+        return Plaintext(self, self._encoded(numbers, level, scale), scale, self.ring.n // 2)
 
     def _coefficients(self, numbers: np.ndarray, scale: float) -> Tuple[np.ndarray, float]:
         if self._encoder is None:
             self._encoder = Encoder(self.ring, self._generator)
         return self._encoder.coefficients(numbers, scale)
 
-    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> List[Any]:
-        """A real number for all slots [], or rows [m, at most n/2] of numbers -> tensors
-        [1, 1, level + 1, n], slices of one."""
+    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> Any:
+        """A real number for all slots [], or rows [m, at most n/2] of numbers -> a tensor
+        [1, m, level + 1, n]."""
         primes = self._primes[:level + 1]
         coefficients, bits = self._coefficients(numbers, scale)
         if bits >= math.prod(primes).bit_length():
@@ -250,6 +189,24 @@ class Evaluator(Closed):
             coefficients = np.array([[[int(value) % q for value in row] for q in primes]
                                      for row in coefficients])
         return self._on.encoded(coefficients, self.special, self.special + level + 1)
+
+    def _encoding(self, like: Any, scale: Any) -> Tuple[int, float]:
+        """The level and the scale of a plaintext."""
+        if isinstance(like, Operand):
+            level, scale = self._ciphertext(like).level, like.scale if scale is None else scale
+        else:
+            level = integer(like, "a level")
+            if not 0 <= level < len(self._primes):
+                raise ArgumentError("levels are from 0 to %d, not %d" % (len(self._primes) - 1,
+                                                                         level))
+        return level, self._check_scale(scale, level + 1)
+
+    def store(self, a: Ciphertext) -> Any:
+        """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
+
+            he.store(a * b).shape               # (3, 4, 16384)
+        """
+        return self._own(a).read()
 
     @contextmanager
     def record(self: _Evaluator, path: Union[str, os.PathLike[str]], *,
@@ -290,10 +247,10 @@ class Evaluator(Closed):
 
     # ---- checks
 
-    def _own(self, operand: Any) -> _Operand:
-        if not isinstance(operand, _Operand):
-            raise DtypeError("an operand is a Ciphertext or a Plaintext, not %s: load() or "
-                             "encode() makes one" % type(operand).__name__)
+    def _own(self, operand: Any) -> Operand:
+        if not isinstance(operand, Operand):
+            raise DtypeError("an operand is a Ciphertext, a Plaintext or a number, not %s: load() "
+                             "or encode() makes one" % type(operand).__name__)
         if operand._evaluator is not self:
             raise ArgumentError("the operand is one of another evaluator")
         return operand
@@ -316,16 +273,40 @@ class Evaluator(Closed):
                 math.log2(number), bits, primes - 1))
         return number
 
-    def _pair(self, a: Any, b: Any, same_scale: bool) -> Tuple[Ciphertext, _Operand]:
-        a, b = self._ciphertext(a), self._own(b)
+    def _pair(self, a: Any, b: Any, is_sum: bool) -> Tuple[Ciphertext, Operand]:
+        a = self._ciphertext(a)
+        b = self._own(self._scalar(a, b, is_sum) if isinstance(b, Number) else b)
         if a.level != b.level:
             raise ArgumentError("levels %d and %d differ: mod_switch() or rescale() the higher one"
                                 % (a.level, b.level))
-        close = abs(a.scale - b.scale) < np.finfo(float).eps * max(a.scale, b.scale, 1.0)
-        if same_scale and not close:
-            raise ArgumentError("scales %r and %r differ: rescale() one, or encode() with the "
-                                "other's" % (a.scale, b.scale))
+        if len(a) != len(b) and 1 not in (len(a), len(b)):
+            raise ShapeError("stacks of %d and %d differ" % (len(a), len(b)))
+        if is_sum:
+            self._check_scales(a.scale, b.scale)
+        else:
+            self._check_scale(a.scale * b.scale, a.level + 1)
         return a, b
+
+    def _check_scales(self, a: float, b: float) -> None:
+        if abs(a - b) > _CLOSE * max(a, b):
+            raise ArgumentError("scales 2^%.9f and 2^%.9f differ by more than 2^-30: %s" % (
+                math.log2(a), math.log2(b),
+                "rescale() the larger one, or encode() with the other's" if abs(math.log2(a / b)) > 1
+                else "multiply one by a plaintext that makes them equal, or where their numbers may "
+                "differ by %.1g of them set a.scale = b.scale" % (abs(a - b) / max(a, b))))
+
+    def _scalar(self, a: Ciphertext, number: Any, is_sum: bool) -> Plaintext:
+        """A number for all slots: [1, 1, k, 1], as a constant polynomial has equal values."""
+        primes = self._primes[:a.level + 1]
+        scale = a.scale if is_sum else 1.0 if isinstance(number, Integral) else float(primes[-1])
+        if not isinstance(number, Real):
+            return cast(Plaintext, self.encode(number, a, scale))
+        value = scaled_integer(number, scale)
+        if abs(value) >= math.prod(primes) // 2:
+            raise ArgumentError("%r at scale 2^%.2f does not fit in level %d" % (
+                number, math.log2(scale), a.level))
+        return Plaintext(self, self._on.upload([[[[value % q] for q in primes]]], False), scale,
+                         a._slots)
 
     def _new(self, like: Ciphertext, tensor: Any, scale: Optional[float] = None) -> Ciphertext:
         return Ciphertext(self, tensor, like.scale if scale is None else scale, like._slots)
@@ -336,26 +317,30 @@ class Evaluator(Closed):
     # ---- operations
 
     def add(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
-        """a + b, of equal levels and scales.
+        """a + b, of equal levels, and of scales that differ by at most 2^-30 of them: the sum has
+        the scale of a. b may be a number.
 
             he.add(a, b)                        # or a + b
         """
         return self._sum(*self._pair(a, b, True), negative=False)
 
     def subtract(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
-        """a - b, of equal levels and scales.
+        """a - b, as add() does it.
 
             he.subtract(a, b)                   # or a - b
         """
         return self._sum(*self._pair(a, b, True), negative=True)
 
-    def _sum(self, a: Ciphertext, b: _Operand, negative: bool) -> Ciphertext:
+    def _sum(self, a: Ciphertext, b: Operand, negative: bool) -> Ciphertext:
         engine, column = self._engine, self._column(a.level + 1)
         x, y = a._tensor, self._negative(b._tensor) if negative else b._tensor
         few, many = sorted((x.shape[0], y.shape[0]))
-        out = target = self._on.empty(many, *x.shape[1:])
+        count = max(len(a), len(b))
+        out = target = self._on.empty(many, count, a.level + 1, self.ring.n)
         if few < many:
-            engine.modsum((x if x.shape[0] == many else y)[few:], 0, column, out[few:])
+            rest = (x if x.shape[0] == many else y)[few:]
+            engine.modsum(rest if rest.shape[1] == count else engine.expand(rest, 1, count), 0,
+                          column, out[few:])
             x, y, target = x[:few], y[:few], out[:few]
         engine.modsum(x, y, column, target)
         return self._new(a, out)
@@ -371,37 +356,74 @@ class Evaluator(Closed):
         return self._new(a, self._negative(self._ciphertext(a)._tensor))
 
     def multiply(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
-        """a b, of equal levels. Of two ciphertexts of two parts it has three.
+        """a b, of equal levels. Of two ciphertexts of two parts it has three. b may be a number: an
+        integer keeps the scale, others multiply it by the last prime.
 
             he.multiply(a, b)                   # or a * b
         """
+        if b is a:
+            return self.square(a)
         a, other = self._pair(a, b, False)
-        engine, primes = self._engine, a.level + 1
-        column, moduli = self._column(primes), self._on.moduli(self.special, self.special + primes)
-        scale = a.scale * other.scale
-        self._check_scale(scale, primes)
+        engine, column = self._engine, self._column(a.level + 1)
+        moduli = self._on.moduli(self.special, self.special + a.level + 1)
+        scale, x, y = a.scale * other.scale, a._tensor, other._tensor
         if isinstance(other, Plaintext):
-            return self._new(a, engine.modmul(a._tensor, other._tensor, column), scale)
-        x, y = a._tensor, other._tensor
+            return self._new(a, engine.modmul(x, y, column), scale)
         parts = range(x.shape[0] + y.shape[0] - 1)
-        out = self._on.empty(len(parts), *x.shape[1:])
+        out = self._on.empty(len(parts), max(len(a), len(other)), *x.shape[2:])
         if len(parts) == 3:  # the outer ones at once
             engine.modmul(x, y, column, out[::2])
             parts = range(1, 2)
         for part in parts:
-            target = out[part:part + 1]
             first = max(0, part + 1 - y.shape[0])
-            engine.modmul(x[first:first + 1], y[part - first:part - first + 1], column, target)
+            engine.modmul(x[first:first + 1], y[part - first:part - first + 1], column,
+                          out[part:part + 1])
             for i in range(first + 1, min(part + 1, x.shape[0])):
-                engine.modmul_axis_sum(x[i:i + 1], y[part - i], moduli, target[0], -1)
+                for c in range(out.shape[1]):
+                    at = c if len(a) > 1 else 0
+                    beside = c if len(other) > 1 else 0
+                    engine.modmul_axis_sum(x[i:i + 1, at:at + 1], y[part - i, beside:beside + 1],
+                                           moduli, out[part, c:c + 1], -1)
         return self._new(a, out, scale)
 
     def square(self, a: Ciphertext) -> Ciphertext:
-        """a a, with three parts.
+        """a a, with three parts: a product less than multiply() takes.
 
             he.relinearize(he.square(a))
         """
-        return self.multiply(a, a)
+        self._pair(a, a, False)
+        x, engine, column = a._tensor, self._engine, self._column(a.level + 1)
+        if a.size != 2:
+            return self.multiply(a, self._new(a, x))
+        out = self._on.empty(3, *x.shape[1:])
+        engine.modmul(x, x, column, out[::2])
+        engine.modmul(x[:1], x[1:], column, out[1:2])
+        engine.modsum(out[1:2], out[1:2], column, out[1:2])
+        return self._new(a, out, a.scale * a.scale)
+
+    def dot(self, ciphertexts: Sequence[Ciphertext],
+            plaintexts: Sequence[Plaintext]) -> Ciphertext:
+        """The sum of products of ciphertexts with plaintexts, of equal levels; the products' scales
+        differ by at most 2^-30 of them. Lists or stacks. A single call where both are slices of
+        stacks, next to each other; nothing is copied.
+
+            he.dot(he.rotations(a, range(4)), he.encode(rows, a))
+        """
+        a, b = list(ciphertexts), list(plaintexts)
+        if not a or len(a) != len(b):
+            raise ShapeError("dot() takes as many plaintexts as ciphertexts, not %d and %d" % (
+                len(b), len(a)))
+        for x, y in zip(a, b):
+            self._pair(x, y, False)
+            if not isinstance(y, Plaintext) or len(x) + len(y) > 2 or x.size != a[0].size:
+                raise DtypeError("dot() takes ciphertexts of equal parts, then plaintexts")
+            self._check_scales(a[0].scale * b[0].scale, x.scale * y.scale)
+            self._pair(a[0], y, False)
+        moduli = self._on.moduli(self.special, self.special + a[0].level + 1)
+        out = self._engine.zeros((a[0].size, a[0].level + 1, self.ring.n), np.int64)
+        for _, (x, y) in runs(a, b):
+            self._engine.modmul_axis_sum(x, y[0], moduli, out, -1)
+        return self._new(a[0], self._engine.unsqueeze(out, 1), a[0].scale * b[0].scale)
 
     def relinearize(self, a: Ciphertext) -> Ciphertext:
         """Makes two parts of three: switches the third to the secret key.
@@ -414,17 +436,37 @@ class Evaluator(Closed):
         if a.size > 3:
             raise ArgumentError("cannot relinearize %d parts: relinearize() each product" % a.size)
         if RELINEARIZATION not in self._keys:
-            raise NameUnknownError("there is no relinearization key: from_seal() and "
-                                   "from_arrays() take it")
-        return self._new(a, self._on.switch(a._tensor[2:], self._key(RELINEARIZATION),
-                                            a._tensor[:2]))
+            raise NameUnknownError("there is no relinearization key: relinearization_keys of "
+                                   "from_seal(), or relinearization_key of from_arrays()")
+        key = self._key(RELINEARIZATION, a.level)
+        return self._switched(a, [key] * len(a), a._tensor[2:], a._tensor[:2])
+
+    def _switched(self, a: Ciphertext, keys: List[Any], c: Any, added: Any) -> Ciphertext:
+        """Parts c [1, count, k, n], with a key for each, added to [1 or 2, count, k, n]."""
+        out = self._on.empty(2, *a._tensor.shape[1:])
+        for i, end in self._cuts([RELINEARIZATION] * len(a), a.level):
+            self._on.switch(self._on.spread(c[:, i:end]), keys[i:end], added[:, i:end],
+                            out=out[:, i:end])
+        return self._new(a, out)
+
+    def _cuts(self, elements: Sequence[int], level: int) -> Iterator[Tuple[int, int]]:
+        """Ranges without element 1, which no key is for, as long as stack_memory allows."""
+        digits = sum(digit.start <= level for digit in self._on.digits)
+        most = self.stack_memory // (
+            8 * self.ring.n * (self.special + level + 1) * (digits + 2))
+        first = 0
+        for end in range(1, len(elements) + 1):
+            if end == len(elements) or end - first >= most or 1 in (elements[first], elements[end]):
+                if elements[first] != 1:
+                    yield first, end
+                first = end
 
     def rescale(self, a: Ciphertext) -> Ciphertext:
         """Divides by the last prime, which is dropped: the scale goes down with it.
 
             he.rescale(he.relinearize(a * b))
         """
-        last = self._primes[self._above_last(self._ciphertext(a))]
+        last = self._primes[self._above_last(self._ciphertext(a).level)]
         return self._new(a, self._on.rescale(a._tensor), a.scale / float(last))
 
     def mod_switch(self, a: _Value, level: Optional[int] = None) -> _Value:
@@ -434,18 +476,43 @@ class Evaluator(Closed):
 
             he.mod_switch(a, b.level) + b
         """
-        above = self._above_last(a)
-        level = above - 1 if level is None else integer(level, "a level")
+        above = self._own(a).level
+        level = self._above_last(above) - 1 if level is None else integer(level, "a level")
         if not 0 <= level <= above:
             raise ArgumentError("cannot switch from level %d to level %d" % (above, level))
         self._check_scale(a.scale, level + 1)
-        return type(a)(self, a._tensor[:, :, :level + 1], a.scale, a._slots)
+        return type(a)(self, a._tensor[:, :, :level + 1], a.scale, a._slots, a._place)
 
-    def _above_last(self, a: Any) -> int:
-        level = self._own(a).level
+    def _above_last(self, level: int) -> int:
         if level < 1:
             raise ArgumentError("the chain of moduli ends: level 0 has one prime, which stays")
         return level
+
+    def mod_raise(self, a: Ciphertext, level: Optional[int] = None) -> Ciphertext:
+        """Raises the level: the same integers modulo more primes. What is decrypted is the message
+        and a multiple of the old modulus, which bootstrapping removes.
+
+        level  None: the highest
+
+            he.mod_raise(he.mod_switch(a, 0))
+        """
+        level = len(self._primes) - 1 if level is None else integer(level, "a level")
+        old, on, engine, first = self._ciphertext(a).level, self._on, self._engine, self.special
+        if not old <= level < len(self._primes):
+            raise ArgumentError("cannot raise level %d to level %d" % (old, level))
+        source, end = range(first, first + old + 1), first + level + 1
+        half = math.prod(self._primes[:old + 1]) >> 1
+
+        def halves(sign: int) -> Any:
+            return on.constant(("halves", sign, old), lambda: [
+                [sign * half % q] for q in on.ring.moduli[first:]])
+
+        x = on.coefficients(a._tensor, first, source.stop)
+        engine.modsum(x, halves(1)[:old + 1], self._column(old + 1), x)
+        on.prepare(x, [source])
+        x = on.convert(x, source, first, end)
+        engine.modsum(x, halves(-1)[:level + 1], self._column(level + 1), x)
+        return self._new(a, on.transform(x, first, end, x))
 
     def rotate(self, a: Ciphertext, steps: int) -> Ciphertext:
         """Turns the slots to the left by steps, to the right where steps are negative. Without a
@@ -453,19 +520,42 @@ class Evaluator(Closed):
 
             he.rotate(a, -3)                    # a key for -3, or keys for 1 and -4
         """
-        a = self._ciphertext(a)
+        terms = self._ciphertext(a)
+        for element in self._path(steps):
+            terms = self._turned(list(terms), [element] * len(terms))
+        return terms
+
+    def rotations(self, a: Union[Ciphertext, Sequence[Ciphertext]],
+                  steps: Iterable[int]) -> List[Ciphertext]:
+        """A rotation for each number of steps, all in few calls: slices of one tensor. Of keys for
+        another turn than "before", all rotations of one ciphertext share its decomposition.
+
+        a  a ciphertext; or a list of one for each number of steps
+
+            he.dot(he.rotations(a, range(8)), he.encode(rows, a))
+        """
+        paths = [self._path(each) for each in steps]
+        terms = [self._ciphertext(each) for each in a]
+        if not paths or len(terms) not in (1, len(paths)):
+            raise ShapeError("%d ciphertexts do not go with %d numbers of steps" % (len(terms),
+                                                                                    len(paths)))
+        for i in range(max(1, max(map(len, paths)))):
+            terms = list(self._turned(terms, [path[i] if i < len(path) else 1 for path in paths]))
+        return terms
+
+    def _path(self, steps: int) -> List[int]:
+        """The Galois elements by whose keys the slots turn by steps."""
         element = self.ring.galois_element(steps, self._generator)
-        elements = [element]
-        if steps == 0 or element not in self._keys:
-            powers = [power for power in naf(steps) if abs(power) != self.ring.n // 2]
-            elements = [self.ring.galois_element(power, self._generator) for power in powers]
-            if not all(each in self._keys for each in elements):
-                raise NameUnknownError("there is no Galois key for %d steps, element %d%s" % (
-                    steps, element, "" if powers == [steps] else
-                    ", nor are there all for %s" % ", ".join(map(str, powers))))
-        for each in elements:
-            a = self._turned(a, each)
-        return a
+        if element in self._keys and element != 1:
+            return [element]
+        powers = [power for power in naf(steps) if abs(power) != self.ring.n // 2]
+        elements = [self.ring.galois_element(power, self._generator) for power in powers]
+        if not all(each in self._keys for each in elements):
+            raise NameUnknownError("there is no Galois key for %d steps, element %d of generator "
+                                   "%d, in galois_keys%s" % (
+                                       steps, element, self._generator, "" if powers == [steps] else
+                                       ", nor are there all for %s" % ", ".join(map(str, powers))))
+        return elements
 
     def conjugate(self, a: Ciphertext) -> Ciphertext:
         """The conjugates of the slots.
@@ -474,40 +564,171 @@ class Evaluator(Closed):
         """
         element = 2 * self.ring.n - 1
         if element not in self._keys:
-            raise NameUnknownError("there is no Galois key to conjugate, element %d" % element)
-        return self._turned(self._ciphertext(a), element)
+            raise NameUnknownError("there is no Galois key to conjugate, element %d, in "
+                                   "galois_keys" % element)
+        return self._turned(list(self._ciphertext(a)), [element] * len(a))
 
-    def _turned(self, a: Ciphertext, element: int) -> Ciphertext:
-        if a.size != 2:
-            raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
-        engine, on, values, key = self._engine, self._on, a._tensor, self._key(element)
-        indices = on.constant(("indices", element),
-                              lambda: self.ring.automorphism(element)[None, None, None])
-        if self._turn == "before":
-            values = engine.take_along_axis(values, indices, 3)
-        within = indices if self._turn == "within" else None
-        values = on.switch(values[1:], key, values[:1], within)
-        if self._turn == "after":
-            values = engine.take_along_axis(values, indices, 3)
-        return self._new(a, values)
+    def _turned(self, a: Sequence[Ciphertext], elements: Sequence[int],
+                summed: bool = False) -> Ciphertext:
+        """A stack with one of `a` for each Galois element, or with its only one for all; turned, or
+        copied for element 1. summed: their sum."""
+        engine, on, like = self._engine, self._on, a[0]
+        for each in a:
+            if each.size != 2:
+                raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" %
+                                    each.size)
+            if len(each) > 1 or each.level != like.level:
+                raise ArgumentError("a stack turns as a whole, and rotations are of one level")
+        terms = list(a) * (len(elements) if len(a) == 1 else 1)
+        column = self._column(like.level + 1)
+        out = None if summed else on.empty(2, len(terms), like.level + 1, self.ring.n)
+        hoisted = None if len(a) > 1 or self._turn == "before" else on.spread(like._tensor[1:])
+        for i, end in self._cuts(elements, like.level):
+            keys = [self._key(element, like.level) for element in elements[i:end]]
+            indices = on.constant(("indices", *elements[i:end]), lambda: np.stack(
+                [self.ring.automorphism(each) for each in elements[i:end]])[None, :, None])
+            part = None if out is None else out[:, i:end]
+            values = self._joined(terms[i:end], indices if self._turn == "before" else None)
+            spread = on.spread(values[1:]) if hoisted is None else hoisted
+            if self._turn == "after":
+                part = engine.take_along_axis(on.switch(spread, keys, values[:1]), indices, 3, part)
+                if summed:
+                    part = on.add_up(part)
+            else:
+                part = on.switch(spread, keys, values[:1],
+                                 indices if self._turn == "within" else None, part, summed)
+            if summed:
+                out = part if out is None else engine.modsum(out, part, column)
+        for i, element in enumerate(elements):
+            if element == 1 and summed:
+                out = engine.modsum(out, terms[i]._tensor, column)
+            elif out is not None and element == 1:
+                engine.modsum(terms[i]._tensor, 0, column, out[:, i:i + 1])
+        return self._new(like, out)
 
-    def _key(self, element: int) -> Any:
-        what = "the key of element %d" % element if element else "the relinearization key"
-        return self._on.keep(("key", element), lambda: self._on.key(check_key(
-            self.ring, self.special, self._dnum, self._keys[element], what)))
+    def _joined(self, terms: Sequence[Ciphertext], indices: Any) -> Any:
+        """The terms as one tensor [2, count, k, n], or [2, 1, k, n] of only one; turned by indices
+        [1, count, 1, n] if there are any."""
+        pieces = [(0, [terms[0]._tensor])] if all(each is terms[0] for each in terms) else \
+            list(runs(terms))
+        if indices is None and len(pieces) == 1:
+            return pieces[0][1][0]
+        level = terms[0].level
+        out = self._on.empty(2, len(terms), level + 1, self.ring.n)
+        for i, (tensor,) in pieces:
+            end = i + tensor.shape[1] if len(pieces) > 1 else len(terms)
+            if indices is None:
+                self._engine.modsum(tensor, 0, self._column(level + 1), out[:, i:end])
+            else:
+                self._engine.take_along_axis(tensor, indices[:, i:end], 3, out[:, i:end])
+        return out
+
+    # ---- keys
+
+    def load_keys(self, steps: Optional[Iterable[int]] = None,
+                  level: Optional[int] = None) -> int:
+        """Uploads keys ahead of their first use -> the bytes that they take on the device.
+
+        steps  of rotations, whose keys alone; None: all keys
+        level  the highest at which they are used, to which they are cut; None: what they reach
+
+            he.load_keys(transform.rotations, level=3)
+        """
+        elements = list(self._keys) if steps is None else sorted(
+            {element for each in steps for element in self._path(each)})
+        size = 0
+        for element in elements:
+            reach = self._key_level(element)
+            if level is not None:
+                reach = min(reach, integer(level, "a level"))
+            if element not in self._reach:
+                self._reach[element] = reach
+            size += int(self._key(element, reach).nbytes)
+        return size
+
+    def _key_level(self, element: int) -> int:
+        return check_key(self.ring, self.special, self._dnum, self._keys[element], _named(element))
+
+    def _key(self, element: int, level: int) -> Any:
+        if element not in self._reach:
+            self._reach[element] = self._key_level(element)
+        reach = self._reach[element]
+        if level > reach:
+            self._reach[element] = full = self._key_level(element)
+            if level > full:
+                raise ArgumentError("%s reaches level %d, not %d" % (_named(element), full, level))
+            self._on.drop(("key", element, reach))
+            reach = full
+        return self._on.keep(("key", element, reach), lambda: self._on.key(packed_key(
+            self.ring, self.special, self._dnum, self._keys[element], reach, _named(element))))
+
+    def load_key(self, values: Any) -> Key:
+        """A key for key_switch(), of an array as fhe.key_switch() takes it; or cut to a level, int64
+        [digits, 2, level + 1 + special, n].
+
+            key = he.load_key(array)
+        """
+        return Key(self, values)
+
+    def key_switch(self, a: Ciphertext, key: Key) -> Ciphertext:
+        """Switches from the key's old secret to its new one.
+
+            he.key_switch(a, he.load_key(array))
+        """
+        if self._ciphertext(a).size != 2:
+            raise ArgumentError("a ciphertext of %d parts is not switched: relinearize() it" %
+                                a.size)
+        if not isinstance(key, Key) or key.evaluator is not self:
+            raise DtypeError("a key is one that load_key() of this evaluator has made")
+        return self._switched(a, [key.at(a.level)] * len(a), a._tensor[1:], a._tensor[:1])
 
 
-def from_arrays(device: AnyDevice, ring: Ring, *, special: int = 1, relinearization_key: Any = None,
+class Key:
+    """A key on a device, for Evaluator.key_switch(); from load_key().
+
+        key.level, key.nbytes               # the highest level of ciphertexts, and its size
+    """
+
+    def __init__(self, evaluator: Evaluator, values: Any) -> None:
+        layout = evaluator.ring, evaluator.special, evaluator._dnum, values
+        check_special(*layout[:3])
+        self.evaluator, self.level = evaluator, check_key(*layout, "the key")
+        self._tensor = evaluator._on.key(packed_key(*layout, self.level, "the key"))
+        self.nbytes = int(self._tensor.nbytes)
+
+    def at(self, level: int) -> Any:
+        """The tensor; refuses a higher level."""
+        if level > self.level:
+            raise ArgumentError("the key reaches level %d, not %d" % (self.level, level))
+        return self._tensor
+
+
+def _named(element: int) -> str:
+    return "the key of element %d" % element if element else "the relinearization key"
+
+
+def engine_of(device: Union[AnyDevice, Queue]) -> Engine:
+    """An engine on a device, or on a queue of the caller's."""
+    if isinstance(device, Queue):
+        return Engine(device)
+    engine = heal_engine(device, expand="spec")
+    engine.queue._handle.what = "evaluator"  # in errors, after close()
+    return engine
+
+
+def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1, relinearization_key: Any = None,
                 galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
                 rounding: str = "nearest", key_rounding: str = "nearest", generator: int = 3,
                 turn: str = "before") -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
 
+    device               or a queue, whose operations then take the tensors of ciphertexts
     ring                 the primes of ciphertexts, of which rescale() drops the last, then the
                          special ones; its psi are the library's
     special              how many of them are special
-    relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch()
-    galois_keys          such keys by Galois element
+    relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch(); or
+                         cut to a level, [digits of it, 2, level + 1 + special, n]
+    galois_keys          such keys by Galois element, see Ring.galois_element()
     dnum                 digits of key switching; None: one for each prime of ciphertexts
     rounding             of rescale(): "nearest", as in SEAL and OpenFHE, or "down"
     key_rounding         of key switching: "nearest", as in SEAL, or "down", as in OpenFHE
@@ -531,7 +752,9 @@ def from_arrays(device: AnyDevice, ring: Ring, *, special: int = 1, relinearizat
         ring.automorphism(element)
     if relinearization_key is not None:
         keys[RELINEARIZATION] = relinearization_key
-    if keys and not special:
-        raise ArgumentError("key switching takes at least one special prime")
-    return Evaluator(heal_engine(device, expand="spec"), ring, special, dnum, keys,
+    if keys:
+        check_special(ring, special, dnum)
+    for element, key in keys.items():
+        check_key(ring, special, dnum, key, _named(element))
+    return Evaluator(engine_of(device), ring, special, dnum, keys,
                      (rounding == "nearest", key_rounding == "nearest"), generator, turn)

@@ -6,15 +6,17 @@ import math
 import os
 import struct
 import tempfile
-from typing import Any, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
 from .._device import AnyDevice
-from .._engine import heal_engine
+from .._queue import Queue
+from .._refused import OnDevice
 from .._errors import ArgumentError, DtypeError, FormatError
 from ._arithmetic import check_layout, ntt
-from ._evaluator import RELINEARIZATION, Ciphertext, Evaluator
+from ._evaluator import RELINEARIZATION, Evaluator, engine_of
+from ._operands import Ciphertext
 from ._ring import Ring
 
 # SEAL 4 saves a header, then the object in zstd: fields, and elements behind a header of their own.
@@ -61,8 +63,12 @@ def _residues(ciphertext: Any) -> np.ndarray:
 class _Keys:
     """Keys by Galois element, read from SEAL's when they are asked for."""
 
-    def __init__(self, relinearization: Any, galois: Any) -> None:
-        self._relinearization, self._galois = relinearization, galois
+    def __init__(self, relinearization: Any, galois: Any, n: int) -> None:
+        self._relinearization, self._galois, self._n = relinearization, galois, n
+
+    def __iter__(self) -> Iterator[int]:
+        count = 1 if self._galois is None else 2 * self._n
+        return (element for element in (RELINEARIZATION, *range(3, count, 2)) if element in self)
 
     def __contains__(self, element: object) -> bool:
         if element == RELINEARIZATION:
@@ -94,10 +100,13 @@ class SealEvaluator(Evaluator):
 
     def load(self, source: Any, scale: Optional[float] = None) -> Any:
         """A ciphertext of a TenSEAL vector or of sealapi's Ciphertext, or a plaintext of its
-        Plaintext, in NTT form. scale: None for that of SEAL.
+        Plaintext, in NTT form. scale: None for that of SEAL. Or a tensor, as Evaluator.load()
+        takes it.
 
             a = he.load(tenseal.ckks_vector(context, [1.5, 2.5]))
         """
+        if isinstance(source, OnDevice):
+            return super().load(source, scale)
         slots, source = self._single(source)
         plain = type(source).__name__ == "Plaintext"
         what = "the plaintext" if plain else "the ciphertext"
@@ -136,14 +145,14 @@ class SealEvaluator(Evaluator):
             raise DtypeError("a plaintext is expected where a ciphertext is the result")
         super().expect(a, _residues(source))
 
-    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> List[Any]:
+    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> Any:
         """As SEAL's encoder does, to the last bit; which does it, where its bits differ."""
         if self._encodes_alike is None:
             self._encodes_alike = self._compare_encoders()
         if self._encodes_alike:
             return super()._encoded(numbers, level, scale)
         values = self._encoded_by_seal(numbers, level, scale)
-        return self._on.slices(self._on.upload(values[:, None], False)) if len(values) else []
+        return self._on.upload(values[None], False)
 
     def _encoded_by_seal(self, numbers: np.ndarray, level: int, scale: float) -> np.ndarray:
         plain, encoder = self._api.Plaintext(), self._api.CKKSEncoder(self._context)
@@ -213,11 +222,12 @@ def _varint(value: int) -> bytes:
     return bytes(out + bytes([value]))
 
 
-def from_seal(context: Any, device: AnyDevice, *, relinearization_keys: Any = None,
+def from_seal(context: Any, device: Union[AnyDevice, Queue], *, relinearization_keys: Any = None,
               galois_keys: Any = None) -> SealEvaluator:
     """An evaluator for ciphertexts of SEAL 4, CKKS, by way of TenSEAL.
 
     context               tenseal.context(...), whose keys are taken; or sealapi's SEALContext
+    device                or a queue, whose operations then take the tensors of ciphertexts
     relinearization_keys  sealapi's RelinKeys; None: those of the context
     galois_keys           sealapi's GaloisKeys; None: those of the context
 
@@ -245,5 +255,6 @@ def from_seal(context: Any, device: AnyDevice, *, relinearization_keys: Any = No
             raise DtypeError("%s are wanted, not %s" % (kind, type(keys).__name__))
         if keys is not None and list(keys.parms_id()) != list(context.key_parms_id()):
             raise ArgumentError("the %s have other parameters than the context" % kind)
-    return SealEvaluator(heal_engine(device, expand="spec"), api, context, vectors,
-                         _Keys(relinearization_keys, galois_keys))
+    return SealEvaluator(engine_of(device), api, context, vectors,
+                         _Keys(relinearization_keys, galois_keys,
+                              context.key_context_data().parms().poly_modulus_degree()))
