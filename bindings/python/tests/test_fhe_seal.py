@@ -34,7 +34,7 @@ class Keys:
     STEPS = (0, 1, 5, -3, -4)
     ROWS = (None, [1.5, -2.25], [0.5], [3.0, 0, 0.125], [-1.0] * 8)
 
-    def __init__(self, n, bits, scale_bits):
+    def __init__(self, n, bits, scale_bits, steps=(1, 5, -4)):
         parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
         parameters.set_poly_modulus_degree(n)
         parameters.set_coeff_modulus(seal.CoeffModulus.Create(n, bits))
@@ -43,8 +43,9 @@ class Keys:
         generator.create_public_key(public)
         self.relinearization, self.galois = seal.RelinKeys(), seal.GaloisKeys()
         generator.create_relin_keys(self.relinearization)
-        generator.create_galois_keys([pow(3, steps, 2 * n) for steps in (1, 5, n // 2 - 4)] +
+        generator.create_galois_keys([pow(3, each % (n // 2), 2 * n) for each in steps] +
                                      [2 * n - 1], self.galois)
+        self.moduli = [q.value() for q in parameters.coeff_modulus()]
         self.encoder, self.scale = seal.CKKSEncoder(self.context), 2.0**scale_bits
         self.encryptor = seal.Encryptor(self.context, public)
         values = np.random.default_rng(n).uniform(-1, 1, (3, n // 2))
@@ -84,8 +85,7 @@ class Keys:
         dot = call("multiply_plain", turned[0], plain)
         for each, row in zip(turned[1:], self.ROWS[1:]):
             dot = call("add", dot, call("multiply_plain", each, self.encode(row)))
-        last = self.context.first_context_data().parms().coeff_modulus()[-1].value()
-        halves = call("multiply_plain", a, self.encode(0.3, float(last)))
+        halves = call("multiply_plain", a, self.encode(0.3, float(self.moduli[-2])))
         return {
             **{"rotation %d" % i: each for i, each in enumerate(turned)}, "dot": dot,
             "sum of rotations": call("add", call("add", call("add", call(
@@ -173,6 +173,45 @@ class Seal(unittest.TestCase):
 
     def test_16384(self):
         self.compare(16384, [device()])
+
+    def test_a_matrix(self):
+        n, slots = 4096, 2048
+        rng = np.random.default_rng(5)
+        t = fhe.LinearTransform({k: rng.uniform(-1, 1, slots) for k in range(-2, 62)}, slots)
+        self.assertEqual(t.rotations, [-8, *range(1, 9), *range(16, 57, 8)])
+        keys = Keys(n, [40, 30, 40], 20, t.rotations)
+        evaluator, last = seal.Evaluator(keys.context), float(keys.moduli[1])
+        sums = []
+        for giant in range(-8, 57, 8):
+            total = None
+            for k in range(max(giant, -2), min(giant + 8, 62)):
+                turned, product = seal.Ciphertext(), seal.Ciphertext()
+                evaluator.rotate_vector(keys.a, k - giant, keys.galois, turned)
+                plain = keys.encode(np.roll(t._diagonals[k], giant).tolist(), last)
+                evaluator.multiply_plain(turned, plain, product)
+                total = total or product
+                if total is not product:
+                    evaluator.add_inplace(total, product)
+            sums.append(seal.Ciphertext())
+            evaluator.rotate_vector(total, giant, keys.galois, sums[-1])
+            if giant > -8:
+                evaluator.add_inplace(sums[0], sums[-1])
+        evaluator.rescale_to_next_inplace(sums[0])
+        for dev in (device(), healcl.reference):
+            with keys.evaluator(dev) as he:
+                a = he.load(keys.a)
+                he.load_keys(t.rotations)
+                np.testing.assert_array_equal(he.apply(t, a).read(), he.load(sums[0]).read())
+                he.prepare(t, 1, 2.0**20)
+                self.assertAlmostEqual(he.apply(t, a).scale * last, 2.0**40)
+                if dev is healcl.reference:
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    path = os.path.join(folder, "matrix.json")
+                    with he.record(path) as program:
+                        program.expect(program.apply(t, program.load(keys.a)), sums[0])
+                    report = healcl.load(path).run(dev)
+                    self.assertTrue(report.verified)
 
     def test_the_bundled_transcript_is_seal_s(self):
         path = transcript("seal_multiply.json.gz")

@@ -21,6 +21,7 @@ from .._refused import OnDevice
 from ._arithmetic import (Arithmetic, check_key, check_layout, check_special, packed_key,
                           special_first)
 from ._encoding import Encoder, scaled_integer
+from ._linear import LinearTransform
 from ._operands import Ciphertext, Operand, Plaintext, runs
 from ._record import SandboxRecorder
 from ._ring import Ring
@@ -557,6 +558,13 @@ class Evaluator(Closed):
                                        ", nor are there all for %s" % ", ".join(map(str, powers))))
         return elements
 
+    def _rotated_sum(self, a: Sequence[Ciphertext], steps: Sequence[int]) -> Ciphertext:
+        """The sum of a rotation of each."""
+        paths = [self._path(each) for each in steps]
+        if max(map(len, paths)) > 1:
+            return cast(Ciphertext, sum(self.rotations(a, steps)))
+        return self._turned(a, [path[0] if path else 1 for path in paths], summed=True)
+
     def conjugate(self, a: Ciphertext) -> Ciphertext:
         """The conjugates of the slots.
 
@@ -581,13 +589,13 @@ class Evaluator(Closed):
                 raise ArgumentError("a stack turns as a whole, and rotations are of one level")
         terms = list(a) * (len(elements) if len(a) == 1 else 1)
         column = self._column(like.level + 1)
-        out = None if summed else on.empty(2, len(terms), like.level + 1, self.ring.n)
+        out: Any = None if summed else on.empty(2, len(terms), like.level + 1, self.ring.n)
         hoisted = None if len(a) > 1 or self._turn == "before" else on.spread(like._tensor[1:])
         for i, end in self._cuts(elements, like.level):
             keys = [self._key(element, like.level) for element in elements[i:end]]
             indices = on.constant(("indices", *elements[i:end]), lambda: np.stack(
                 [self.ring.automorphism(each) for each in elements[i:end]])[None, :, None])
-            part = None if out is None else out[:, i:end]
+            part = None if summed else out[:, i:end]
             values = self._joined(terms[i:end], indices if self._turn == "before" else None)
             spread = on.spread(values[1:]) if hoisted is None else hoisted
             if self._turn == "after":
@@ -602,7 +610,7 @@ class Evaluator(Closed):
         for i, element in enumerate(elements):
             if element == 1 and summed:
                 out = engine.modsum(out, terms[i]._tensor, column)
-            elif out is not None and element == 1:
+            elif element == 1:
                 engine.modsum(terms[i]._tensor, 0, column, out[:, i:i + 1])
         return self._new(like, out)
 
@@ -622,6 +630,30 @@ class Evaluator(Closed):
             else:
                 self._engine.take_along_axis(tensor, indices[:, i:end], 3, out[:, i:end])
         return out
+
+    # ---- programs
+
+    def prepare(self, transform: LinearTransform, level: int,
+                scale: Optional[float] = None) -> None:
+        """Encodes a transform's diagonals for apply() at a level, which does it else.
+
+        scale  of the diagonals; None: the level's last prime, so that apply() keeps the scale
+
+            he.prepare(t, a.level)
+        """
+        self._encoding(level, 1.0)
+        self._on.drop(("prepared", transform, level))
+        self._on.keep(("prepared", transform, level),
+                      lambda: transform.prepare(self, level, scale))
+
+    def apply(self, transform: LinearTransform, a: Ciphertext) -> Ciphertext:
+        """A transform of a ciphertext; levels and scales are automatic within.
+
+            y = he.apply(fhe.LinearTransform(diagonals, slots), x)
+        """
+        plain = self._on.keep(("prepared", transform, self._ciphertext(a).level),
+                              lambda: transform.prepare(self, a.level, None))
+        return transform.apply(self, a, plain)
 
     # ---- keys
 
