@@ -249,6 +249,29 @@ class Verbs(unittest.TestCase):
                        1e2)
 
     @both
+    def test_polynomials(self, dev):
+        client = Client(fhe.Ring(64, primes(64, 55, *[45] * 7, 60)), 1, 8)
+        x = np.random.default_rng(4).uniform(-1, 1, 32)
+        with client.evaluator(dev) as he:
+            a = he.load(client.encrypt(x, 7, 2.0**45), 2.0**45)
+            for degree in (1, 2, 3, 4, 5, 7, 8, 11, 16, 31, 63):
+                co = np.random.default_rng(degree).uniform(-1, 1, degree + 1)
+                for basis, wanted in (("power", np.polynomial.polynomial.polyval(x, co)),
+                                      ("chebyshev", np.polynomial.chebyshev.chebval(x, co))):
+                    with self.subTest(basis, degree=degree):
+                        y = he.polynomial(a, co, basis, 2.0**44)
+                        self.assertEqual(y.scale, 2.0**44)
+                        self.assertGreaterEqual(y.level, 7 - (degree.bit_length() + 1))
+                        np.testing.assert_allclose(client.decrypt(y.read(), y.scale), wanted,
+                                                   atol=1e-7)
+            with self.assertRaisesRegex(healcl.ArgumentError, "8 levels: level 7"):
+                he.polynomial(a, np.ones(65))
+            stack = he.load(np.stack((a.read(), (-a).read()), 1), a.scale)
+            y = he.polynomial(stack, co[:12], "chebyshev")
+            np.testing.assert_array_equal(y[1].read(), he.polynomial(-a, co[:12],
+                                                                     "chebyshev").read())
+
+    @both
     def test_keys(self, dev):
         client = self.client
         other = client.new_secret(8)

@@ -23,6 +23,7 @@ from ._arithmetic import (Arithmetic, check_key, check_layout, check_special, pa
 from ._encoding import Encoder, scaled_integer
 from ._linear import LinearTransform
 from ._operands import Ciphertext, Operand, Plaintext, runs
+from ._polynomial import evaluate
 from ._record import SandboxRecorder
 from ._ring import Ring
 
@@ -297,7 +298,7 @@ class Evaluator(Closed):
                 "differ by %.1g of them set a.scale = b.scale" % (abs(a - b) / max(a, b))))
 
     def _scalar(self, a: Ciphertext, number: Any, is_sum: bool) -> Plaintext:
-        """A number for all slots: [1, 1, k, 1], as a constant polynomial has equal values."""
+        """A number for all slots, [1, 1, k, 1]: a constant polynomial has equal values."""
         primes = self._primes[:a.level + 1]
         scale = a.scale if is_sum else 1.0 if isinstance(number, Integral) else float(primes[-1])
         if not isinstance(number, Real):
@@ -306,8 +307,12 @@ class Evaluator(Closed):
         if abs(value) >= math.prod(primes) // 2:
             raise ArgumentError("%r at scale 2^%.2f does not fit in level %d" % (
                 number, math.log2(scale), a.level))
-        return Plaintext(self, self._on.upload([[[[value % q] for q in primes]]], False), scale,
-                         a._slots)
+        return Plaintext(self, self._residues([value], a.level), scale, a._slots)
+
+    def _residues(self, values: Sequence[int], level: int) -> Any:
+        """Integers for all slots, [1, count, level + 1, 1]."""
+        primes = self._primes[:level + 1]
+        return self._on.upload([[[[value % q] for q in primes] for value in values]], False)
 
     def _new(self, like: Ciphertext, tensor: Any, scale: Optional[float] = None) -> Ciphertext:
         return Ciphertext(self, tensor, like.scale if scale is None else scale, like._slots)
@@ -323,6 +328,8 @@ class Evaluator(Closed):
 
             he.add(a, b)                        # or a + b
         """
+        if isinstance(b, Number) and b == 0:
+            return self._new(a, self._ciphertext(a)._tensor)  # as sum() begins with 0
         return self._sum(*self._pair(a, b, True), negative=False)
 
     def subtract(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
@@ -362,45 +369,41 @@ class Evaluator(Closed):
 
             he.multiply(a, b)                   # or a * b
         """
-        if b is a:
-            return self.square(a)
         a, other = self._pair(a, b, False)
-        engine, column = self._engine, self._column(a.level + 1)
-        moduli = self._on.moduli(self.special, self.special + a.level + 1)
         scale, x, y = a.scale * other.scale, a._tensor, other._tensor
         if isinstance(other, Plaintext):
-            return self._new(a, engine.modmul(x, y, column), scale)
-        parts = range(x.shape[0] + y.shape[0] - 1)
-        out = self._on.empty(len(parts), max(len(a), len(other)), *x.shape[2:])
+            return self._new(a, self._engine.modmul(x, y, self._column(a.level + 1)), scale)
+        out = self._on.empty(x.shape[0] + y.shape[0] - 1, max(len(a), len(other)), *x.shape[2:])
+        self._product(x, y, out)
+        return self._new(a, out, scale)
+
+    def _product(self, x: Any, y: Any, out: Any) -> None:
+        """The product of tensors of two or more parts, to out."""
+        engine, column, parts = self._engine, self._column(x.shape[2]), range(out.shape[0])
+        moduli = self._on.moduli(self.special, self.special + x.shape[2])
         if len(parts) == 3:  # the outer ones at once
             engine.modmul(x, y, column, out[::2])
             parts = range(1, 2)
+        if len(parts) == 1 and x is y:
+            engine.modmul(x[:1], x[1:], column, out[1:2])
+            engine.modsum(out[1:2], out[1:2], column, out[1:2])
+            return
         for part in parts:
             first = max(0, part + 1 - y.shape[0])
             engine.modmul(x[first:first + 1], y[part - first:part - first + 1], column,
                           out[part:part + 1])
             for i in range(first + 1, min(part + 1, x.shape[0])):
                 for c in range(out.shape[1]):
-                    at = c if len(a) > 1 else 0
-                    beside = c if len(other) > 1 else 0
+                    at, beside = c % x.shape[1], c % y.shape[1]
                     engine.modmul_axis_sum(x[i:i + 1, at:at + 1], y[part - i, beside:beside + 1],
                                            moduli, out[part, c:c + 1], -1)
-        return self._new(a, out, scale)
 
     def square(self, a: Ciphertext) -> Ciphertext:
-        """a a, with three parts: a product less than multiply() takes.
+        """a a, with three parts: a product less than that of two ciphertexts.
 
-            he.relinearize(he.square(a))
+            he.relinearize(he.square(a))        # or a * a
         """
-        self._pair(a, a, False)
-        x, engine, column = a._tensor, self._engine, self._column(a.level + 1)
-        if a.size != 2:
-            return self.multiply(a, self._new(a, x))
-        out = self._on.empty(3, *x.shape[1:])
-        engine.modmul(x, x, column, out[::2])
-        engine.modmul(x[:1], x[1:], column, out[1:2])
-        engine.modsum(out[1:2], out[1:2], column, out[1:2])
-        return self._new(a, out, a.scale * a.scale)
+        return self.multiply(a, a)
 
     def dot(self, ciphertexts: Sequence[Ciphertext],
             plaintexts: Sequence[Plaintext]) -> Ciphertext:
@@ -537,12 +540,16 @@ class Evaluator(Closed):
         """
         paths = [self._path(each) for each in steps]
         terms = [self._ciphertext(each) for each in a]
-        if not paths or len(terms) not in (1, len(paths)):
+        if len(terms) not in (1, len(paths)):
             raise ShapeError("%d ciphertexts do not go with %d numbers of steps" % (len(terms),
                                                                                     len(paths)))
-        for i in range(max(1, max(map(len, paths)))):
-            terms = list(self._turned(terms, [path[i] if i < len(path) else 1 for path in paths]))
-        return terms
+        stays = [len(terms) > 1 and not path for path in paths]  # these are not copied
+        turned = terms if len(terms) == 1 else [x for x, stay in zip(terms, stays) if not stay]
+        moves = [path for path, stay in zip(paths, stays) if not stay]
+        for i in range(max([1, *map(len, moves)]) if moves else 0):
+            turned = list(self._turned(turned, [path[i] if i < len(path) else 1 for path in moves]))
+        rest = iter(turned)
+        return [terms[i] if stay else next(rest) for i, stay in enumerate(stays)]
 
     def _path(self, steps: int) -> List[int]:
         """The Galois elements by whose keys the slots turn by steps."""
@@ -654,6 +661,24 @@ class Evaluator(Closed):
         plain = self._on.keep(("prepared", transform, self._ciphertext(a).level),
                               lambda: transform.prepare(self, a.level, None))
         return transform.apply(self, a, plain)
+
+    def polynomial(self, a: Ciphertext, coefficients: Sequence[float], basis: str = "power",
+                   scale: Optional[float] = None) -> Ciphertext:
+        """A polynomial of the slots, by Paterson and Stockmeyer (1973). One of degree d takes about
+        log2(d + 1) + 1 levels.
+
+        coefficients  real ones, the lowest first
+        basis         "power", or "chebyshev" for slots in [-1, 1]
+        scale         of the result; None: that of a
+
+            y = he.polynomial(x, [0.5, 0.25, 0, -1 / 48])
+            cosine = np.polynomial.chebyshev.chebinterpolate(np.cos, 15)
+            y = he.polynomial(x, cosine, basis="chebyshev")
+        """
+        if basis not in ("power", "chebyshev"):
+            raise ArgumentError("basis is 'power' or 'chebyshev', not %r" % (basis,))
+        scale = self._check_scale(self._ciphertext(a).scale if scale is None else scale, a.level + 1)
+        return evaluate(self, a, coefficients, basis == "chebyshev", scale)
 
     # ---- keys
 

@@ -109,12 +109,13 @@ def runs(*lists: Sequence[Operand]) -> Iterator[Tuple[int, List[Any]]]:
 
 def _follows(a: Operand, b: Operand) -> bool:
     (stack, i), (other, j) = a._place, b._place
-    return stack is other and len(a) == len(b) == 1 and j == i + 1 and a.level == b.level
+    return stack is other and len(a) == len(b) and j == i + len(a) and a.level == b.level
 
 
 def _slice(first: Operand, count: int) -> Any:
     stack, i = first._place
-    return first._tensor if count == 1 else stack[:, i:i + count, :first.level + 1]
+    return first._tensor if count == 1 else \
+        stack[:, i:i + count * len(first), :first.level + 1]
 
 
 class Plaintext(Operand):
