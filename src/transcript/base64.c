@@ -22,20 +22,11 @@
 const unsigned char base64_values[256] = {VALUES_64(0), VALUES_64(64), VALUES_64(128),
                                           VALUES_64(192)};
 
-/* The fastest vector code that the processor supports; NULL: none. */
-static const struct base64_vector *find_vector(void)
-{
-    const struct base64_vector *vector = base64_vectors;
-    while (vector->name && !vector->is_here())
-        vector++;
-    return vector->name ? vector : NULL;
-}
-
 /* ---------------------------------------------------------------- checking */
 
 size_t base64_good(const char *text, size_t length)
 {
-    const struct base64_vector *vector = find_vector();
+    const struct base64_vector *vector = base64_vector();
     const unsigned char *c = (const unsigned char *)text;
     size_t i = vector ? vector->good(text, length) : 0;
     while (i < length && base64_values[c[i]] < BASE64_BAD)
@@ -148,7 +139,7 @@ static size_t decode_plain(const char *text, size_t groups, unsigned char *bytes
 
 bool base64_decode(const char *text, size_t groups, bool is_end, unsigned char *bytes)
 {
-    const struct base64_vector *vector = find_vector();
+    const struct base64_vector *vector = base64_vector();
     const bool is_past = groups * 3 >= COPY_PAST_BYTES;
     size_t done = 0;
     /* Decodes up to an aligned position of bytes, or up to an invalid group. Vector code stores

@@ -7,9 +7,6 @@
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2")))
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi")))
-
-/* ---------------------------------------------------------------- AVX2 */
 
 /* 16 bytes for each half of a vector. */
 #define BOTH(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
@@ -94,61 +91,11 @@ AVX2 static size_t good_avx2(const char *text, size_t length)
     return done;
 }
 
-static bool has_avx2(void)
+const struct base64_vector *base64_vector(void)
 {
-    return __builtin_cpu_supports("avx2") != 0;
+    static const struct base64_vector avx2 = {decode_avx2, good_avx2};
+    return __builtin_cpu_supports("avx2") ? &avx2 : NULL;
 }
-
-/* ---------------------------------------------------------------- AVX-512 */
-
-/* Positions of the bytes of 64 numbers of 24 bits in four vectors, highest byte first. */
-#define OF_1(i) 4 * (i) + 2, 4 * (i) + 1, 4 * (i)
-#define OF_4(i) OF_1(i), OF_1(i + 1), OF_1(i + 2), OF_1(i + 3)
-#define OF_16(i) OF_4(i), OF_4(i + 4), OF_4(i + 8), OF_4(i + 12)
-static const unsigned char order_of_24[192] = {OF_16(0), OF_16(16), OF_16(32), OF_16(48)};
-
-AVX512 static size_t decode_avx512(const char *text, size_t groups, bool is_past,
-                                   unsigned char *bytes)
-{
-    const __m512i low = _mm512_loadu_si512(base64_values);
-    const __m512i high = _mm512_loadu_si512(base64_values + 64);
-    size_t done = 0;
-    for (; groups - done >= 64; done += 64) {
-        __m512i v[4], bad = _mm512_setzero_si512();
-        for (size_t i = 0; i < 4; i++) {
-            const __m512i c = _mm512_loadu_si512(text + done * 4 + i * 64);
-            v[i] = _mm512_permutex2var_epi8(low, c, high);
-            bad = _mm512_ternarylogic_epi32(bad, v[i], c, 0xfe); /* or */
-            v[i] = _mm512_maddubs_epi16(v[i], _mm512_set1_epi32(0x01400140));
-            v[i] = _mm512_madd_epi16(v[i], _mm512_set1_epi32(0x00011000));
-        }
-        if (_mm512_movepi8_mask(bad) != 0)
-            break;
-        for (size_t i = 0; i < 3; i++) { /* from vectors i and i + 1 */
-            const __m512i places = _mm512_sub_epi8(_mm512_loadu_si512(order_of_24 + i * 64),
-                                                   _mm512_set1_epi8((char)(i * 64)));
-            const __m512i b = _mm512_permutex2var_epi8(v[i], places, v[i + 1]);
-            unsigned char *out = bytes + done * 3 + i * 64;
-            if (is_past)
-                _mm512_stream_si512((void *)out, b);
-            else
-                _mm512_storeu_si512(out, b);
-        }
-    }
-    _mm_sfence();
-    return done;
-}
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi");
-}
-
-const struct base64_vector base64_vectors[] = {
-    {"AVX-512", has_avx512, decode_avx512, good_avx2},
-    {"AVX2", has_avx2, decode_avx2, good_avx2},
-    {NULL, NULL, NULL, NULL},
-};
 
 #elif defined(__aarch64__)
 
@@ -194,18 +141,17 @@ static size_t good_neon(const char *text, size_t length)
     return done;
 }
 
-static bool is_here(void)
+const struct base64_vector *base64_vector(void)
 {
-    return true;
+    static const struct base64_vector neon = {decode_neon, good_neon};
+    return &neon;
 }
-
-const struct base64_vector base64_vectors[] = {
-    {"NEON", is_here, decode_neon, good_neon},
-    {NULL, NULL, NULL, NULL},
-};
 
 #else
 
-const struct base64_vector base64_vectors[] = {{NULL, NULL, NULL, NULL}};
+const struct base64_vector *base64_vector(void)
+{
+    return NULL;
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* Base64 with vector instructions, chosen by base64.c at run time. */
+/* Base64 with vector instructions, chosen at run time. */
 #ifndef HEALCL_TRANSCRIPT_BASE64_VECTOR_H
 #define HEALCL_TRANSCRIPT_BASE64_VECTOR_H
 
@@ -8,8 +8,6 @@
 enum { BASE64_ALIGNMENT = 64 };
 
 struct base64_vector {
-    const char *name;
-    bool (*is_here)(void); /* whether the processor has the instructions */
     /* Both may stop at any block before the end. They stop before the block with the first bad
      * character. They return the number of groups, or characters, processed. is_past: stores to
      * bytes, a multiple of BASE64_ALIGNMENT, bypass the caches. */
@@ -17,8 +15,8 @@ struct base64_vector {
     size_t (*good)(const char *text, size_t length);
 };
 
-/* Fastest first; the last has a NULL name. */
-extern const struct base64_vector base64_vectors[];
+/* The code for this processor's instructions; NULL: none. */
+const struct base64_vector *base64_vector(void);
 
 /* The six bits of each character, or this bit for a character outside of the alphabet. */
 enum { BASE64_BAD = 0x80 };
