@@ -11,22 +11,15 @@ struct storage *eager_storage(struct eager_storages *eager)
 static enum healcl_status init(struct eager_plan *eager, struct healcl_error *error)
 {
     struct plan *plan = &eager->plan;
-    struct eager_storages *storages = &eager->storages;
-    storages->storages = calloc(EAGER_STORAGES_MAX, sizeof *storages->storages);
-    storages->by_id = calloc(EAGER_STORAGES_MAX, sizeof *storages->by_id);
-    storages->free_ids = calloc(EAGER_STORAGES_MAX, sizeof *storages->free_ids);
+    struct eager_storages *storages = eager->storages = calloc(1, sizeof *storages);
+    plan->steps = calloc(EAGER_STEPS_MAX, sizeof *plan->steps);
     plan->arena = arena_create();
     plan->constants.arena = arena_create();
     eager->planner.values = (struct values){.plan = plan, .arena = arena_create()};
     eager->kept.arena = arena_create();
-    plan->steps = calloc(EAGER_STEPS_MAX, sizeof *plan->steps);
-    eager->dropped = calloc(EAGER_STEPS_MAX, sizeof *eager->dropped);
-    plan->constants.values = calloc(EAGER_CONSTANTS_MAX, sizeof *plan->constants.values);
     eager->segment.counts = calloc(operation_count(plan->table), sizeof *eager->segment.counts);
-    NEED_MEMORY(storages->storages && storages->by_id && storages->free_ids && plan->arena &&
-                    plan->constants.arena && eager->planner.values.arena && eager->kept.arena &&
-                    plan->steps && eager->dropped && plan->constants.values &&
-                    eager->segment.counts,
+    NEED_MEMORY(storages && plan->steps && plan->arena && plan->constants.arena &&
+                    eager->planner.values.arena && eager->kept.arena && eager->segment.counts,
                 error);
     for (uint32_t id = 0; id < EAGER_STORAGES_MAX; id++) {
         storages->storages[id].id = id;
@@ -36,9 +29,11 @@ static enum healcl_status init(struct eager_plan *eager, struct healcl_error *er
     storages->free_count = EAGER_STORAGES_MAX;
     eager->planner.step_capacity = EAGER_STEPS_MAX;
     eager->planner.constant_capacity = EAGER_CONSTANTS_MAX;
-    plan->storages = eager->storages.by_id;
+    eager->planner.eager = storages;
+    plan->storages = storages->by_id;
     plan->storage_count = EAGER_STORAGES_MAX;
-    plan->constants.storage = eager_storage(&eager->storages);
+    plan->constants.values = storages->constants;
+    plan->constants.storage = eager_storage(storages);
     *plan->constants.storage = (struct storage){.id = plan->constants.storage->id,
                                                 .dtype = DTYPE_INT64,
                                                 .elements = EAGER_CONSTANTS_MAX,
@@ -53,7 +48,6 @@ enum healcl_status eager_plan_init(struct eager_plan *eager,
     *eager = (struct eager_plan){.planner = planner_of_options(options)};
     eager->segment.name = "";
     eager->planner.plan = &eager->plan;
-    eager->planner.eager = &eager->storages;
     eager->planner.segment = &eager->segment;
     eager->plan.table = operations_of_options(options);
     eager->plan.memory_limit = eager->planner.memory_limit;
@@ -71,12 +65,8 @@ void eager_plan_release(struct eager_plan *eager)
     arena_free(eager->planner.values.arena);
     arena_free(eager->kept.arena);
     free(eager->plan.steps);
-    free(eager->dropped);
-    free(eager->plan.constants.values);
     free(eager->segment.counts);
-    free(eager->storages.storages);
-    free(eager->storages.by_id);
-    free(eager->storages.free_ids);
+    free(eager->storages);
 }
 
 void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device *device,
@@ -101,14 +91,14 @@ enum healcl_status eager_plan_call(struct eager_plan *eager, const struct entry 
 {
     struct planner *planner = &eager->planner;
     struct call call = {.planner = planner, .entry = entry};
-    const size_t free_count = eager->storages.free_count, steps = eager->plan.step_count;
+    const size_t free_count = eager->storages->free_count, steps = eager->plan.step_count;
     const uint64_t bytes_live = planner->bytes_live;
     enum healcl_status status =
         entry->kind == ENTRY_COPY ? planner_copy(&call, error) : planner_operation(&call, error);
     if (status != HEALCL_OK) {
         error_prefix(error, "call %zu (%s): ", entry->index, entry->name);
         error_place(error, (int64_t)entry->index, operation_number(eager->plan.table, entry->name));
-        eager->storages.free_count = free_count; /* the array still has these ids */
+        eager->storages->free_count = free_count; /* the array still has these ids */
         eager->plan.step_count = steps;
         planner->bytes_live = bytes_live;
         eager_plan_distrust(eager); /* values_follow saw steps that never run */
@@ -131,7 +121,7 @@ enum healcl_status eager_plan_drop(struct eager_plan *eager, const struct tensor
     if (--tensor->storage->references > 0)
         return HEALCL_OK;
     /* The caller's tensor disappears. If memory runs out, nothing is left to release. */
-    struct tensor *dropped = &eager->dropped[eager->plan.step_count];
+    struct tensor *dropped = &eager->storages->dropped[eager->plan.step_count];
     *dropped = *tensor;
     eager->planner.origins = &origins;
     return planner_release(&eager->planner, dropped, error);
@@ -141,14 +131,14 @@ void eager_plan_executed(struct eager_plan *eager, size_t first)
 {
     for (size_t i = first; i < eager->plan.step_count; i++)
         if (eager->plan.steps[i].kind == STEP_RELEASE)
-            eager->storages.free_ids[eager->storages.free_count++] =
+            eager->storages->free_ids[eager->storages->free_count++] =
                 eager->plan.steps[i].in[0]->storage->id;
 }
 
 void eager_plan_distrust(struct eager_plan *eager)
 {
     for (size_t id = 0; id < EAGER_STORAGES_MAX; id++)
-        values_forget(&eager->planner.values, eager->storages.by_id[id]);
+        values_forget(&eager->planner.values, eager->storages->by_id[id]);
 }
 
 bool eager_plan_forget(struct eager_plan *eager)

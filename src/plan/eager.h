@@ -16,21 +16,20 @@ enum {
     CALL_CONSTANTS_MAX = 256
 };
 
-/* Storages of a live plan. Their addresses never change; their ids are reused. */
+/* Room for a live plan. The addresses of storages never change; their ids are reused. */
 struct eager_storages {
-    struct storage *storages; /* array of EAGER_STORAGES_MAX */
-    struct storage **by_id;
-    uint32_t *free_ids;
+    struct storage storages[EAGER_STORAGES_MAX], *by_id[EAGER_STORAGES_MAX];
+    uint32_t free_ids[EAGER_STORAGES_MAX];
     size_t free_count;
+    struct tensor dropped[EAGER_STEPS_MAX]; /* by step number: the tensors that releases name */
+    int64_t constants[EAGER_CONSTANTS_MAX];
 };
 
 struct eager_plan {
     struct plan plan; /* its storage_count counts all storages that can exist */
     struct planner planner;
-    struct eager_storages storages;
+    struct eager_storages *storages;
     struct cached_calls kept;
-    struct tensor
-        *dropped; /* by step number, EAGER_STEPS_MAX of them: the tensors that releases name */
     struct segment segment;
     size_t calls;
     size_t calls_since; /* calls since memory was forgotten, refused ones included; the caller

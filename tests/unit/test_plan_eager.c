@@ -130,7 +130,7 @@ static void refusals_leave_nothing(void **state)
     high.layout = layout_narrow(&a->layout, 0, 1, 7);
     fill(a, 3);
     assert_non_null(a->storage->known);
-    const size_t free_count = eager.storages.free_count, steps = eager.plan.step_count;
+    const size_t free_count = eager.storages->free_count, steps = eager.plan.step_count;
     const size_t calls = eager.calls;
     const uint64_t bytes = eager.planner.bytes_live;
     const struct argument arguments[] = {bound(&low), bound(&high)};
@@ -141,7 +141,7 @@ static void refusals_leave_nothing(void **state)
     assert_int_equal(error.entry, 2);
     assert_int_equal(error.operation, OPERATION_ABS);
     assert_true(!made && first == 99);
-    assert_int_equal(eager.storages.free_count, free_count);
+    assert_int_equal(eager.storages->free_count, free_count);
     assert_int_equal(eager.plan.step_count, steps);
     assert_int_equal(eager.planner.bytes_live, bytes);
     assert_int_equal(eager.calls, calls);

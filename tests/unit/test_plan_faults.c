@@ -202,8 +202,8 @@ static enum healcl_status multiply(void *context)
     const enum healcl_status waited =
         healcl_queue_wait(calls->queue, status == HEALCL_OK ? &error : NULL);
     if (calls->free_storages == 0)
-        calls->free_storages = calls->queue->eager.storages.free_count;
-    assert_int_equal(calls->queue->eager.storages.free_count, calls->free_storages);
+        calls->free_storages = calls->queue->eager.storages->free_count;
+    assert_int_equal(calls->queue->eager.storages->free_count, calls->free_storages);
     return status == HEALCL_OK ? waited : status;
 }
 
