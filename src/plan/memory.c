@@ -117,21 +117,6 @@ static uint64_t slice_bytes(const struct step *step, const struct slices *slices
     return bytes;
 }
 
-/* Keeps a way to cut a step if it needs less memory than the best one so far. */
-static void try_cut(const struct step *step, const struct step_axes *axes, char letter,
-                    uint64_t allocation, uint64_t *least, struct slices *best)
-{
-    struct slices slices;
-    if (!step_cut(step, axes, letter, &slices))
-        return;
-    uint64_t bytes =
-        whole_bytes(NULL, step, &slices, allocation) + slice_bytes(step, &slices, 1, allocation);
-    if (bytes >= *least)
-        return;
-    *least = bytes;
-    *best = slices;
-}
-
 /* Finds the way to cut a step that needs the least memory, with slices of size 1. Returns its
  * bytes. They are at least TOO_MANY_BYTES if each way leaves an operand larger than an
  * allocation. */
@@ -141,13 +126,22 @@ static uint64_t best_cut(const struct step *step, uint64_t allocation, struct sl
     uint64_t least = whole_bytes(NULL, step, &whole, allocation);
     *best = whole;
     struct step_axes axes;
+    struct slices slices;
     if (!step->out)
         return least;
     step_axes(step, &axes);
     for (int i = 0; i < STEP_OPERANDS; i++) { /* each letter of any operand, including out */
-        const char *names = axes.names[i == 0 ? STEP_OUT : i - 1];
-        for (const char *letter = names; *letter; letter++)
-            try_cut(step, &axes, *letter, allocation, &least, best);
+        const char *letter = axes.names[i == 0 ? STEP_OUT : i - 1];
+        for (; *letter; letter++) {
+            const bool can = step_cut(step, &axes, *letter, &slices);
+            const uint64_t bytes = can ? whole_bytes(NULL, step, &slices, allocation) +
+                                             slice_bytes(step, &slices, 1, allocation)
+                                       : least;
+            if (bytes < least) {
+                least = bytes;
+                *best = slices;
+            }
+        }
     }
     return least;
 }
@@ -185,7 +179,7 @@ static bool is_of_host(const struct step *step, uint64_t bytes)
     return bytes >= TOO_MANY_BYTES && step->kind != STEP_VENDOR;
 }
 
-static uint64_t least_bytes(const struct plan *plan, uint64_t allocation, const struct step **step)
+uint64_t memory_least(const struct plan *plan, uint64_t allocation, const struct step **step)
 {
     uint64_t least = 0;
     *step = NULL;
@@ -199,11 +193,6 @@ static uint64_t least_bytes(const struct plan *plan, uint64_t allocation, const 
         *step = &plan->steps[i];
     }
     return least;
-}
-
-uint64_t memory_least(const struct plan *plan, const struct step **step)
-{
-    return least_bytes(plan, UINT64_MAX, step);
 }
 
 /* ---------------------------------------------------------------- uses */
@@ -247,7 +236,7 @@ enum healcl_status memory_init(struct memory *memory, const struct plan *plan, u
     *memory =
         (struct memory){.plan = plan, .mover = mover, .limit = limit > 0 ? limit : UINT64_MAX};
     memory->allocation = mover && mover->allocation > 0 ? mover->allocation : UINT64_MAX;
-    uint64_t least = least_bytes(plan, memory->allocation, &largest);
+    uint64_t least = memory_least(plan, memory->allocation, &largest);
     if (least > memory->limit) {
         const struct origin *origin = step_origin(largest, NO_INPUT);
         if (least >= TOO_MANY_BYTES)
@@ -471,10 +460,10 @@ static enum healcl_status begin_on_host(struct memory *memory, const struct step
     slices->on_host = true;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);
-        if (storage)
-            TRY(hold(memory, storage, error));
-        if (storage)
-            TRY(drop(memory, storage, error));
+        if (!storage)
+            continue;
+        TRY(hold(memory, storage, error));
+        TRY(drop(memory, storage, error));
     }
     return HEALCL_OK;
 }

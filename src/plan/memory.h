@@ -123,7 +123,8 @@ enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
                                   struct memory_price *price, uint64_t *peak,
                                   struct healcl_error *error);
 
-/* The smallest limit that memory_init accepts. Sets *step to the step that needs it. */
-uint64_t memory_least(const struct plan *plan, const struct step **step);
+/* The smallest limit that memory_init accepts with allocations of at most `allocation` bytes. Sets
+ * *step to the step that needs it. */
+uint64_t memory_least(const struct plan *plan, uint64_t allocation, const struct step **step);
 
 #endif

@@ -49,7 +49,7 @@ static void ask_for_memory(const struct plan *plan)
     struct memory_price price;
     struct places places;
     const struct step *step;
-    uint64_t peak, least = memory_least(plan, &step);
+    uint64_t peak, least = memory_least(plan, UINT64_MAX, &step);
     for (uint64_t limit = least; limit < 3 * least; limit += least / 2 + 1) {
         EXPECT(memory_predict(plan, limit, &price, &peak, &error) == HEALCL_OK);
         EXPECT(peak <= limit || limit == 0);

@@ -106,7 +106,7 @@ static void steps_are_cut(void **state)
     struct memory memory;
     struct slices slices;
     add_program(&script);
-    assert_int_equal(memory_least(script.plan, &step), 3 * BYTES / ROWS);
+    assert_int_equal(memory_least(script.plan, UINT64_MAX, &step), 3 * BYTES / ROWS);
     assert_int_equal(step->kind, STEP_MODSUM);
     OK(memory_init(&memory, script.plan, 2 * BYTES, NULL, &error));
     for (size_t i = 0; script.plan->steps[i].kind != STEP_MODSUM; i++) {
@@ -139,10 +139,10 @@ static void single_elements_are_not_cut(void **state)
     script_call(&script, "o", "empty", "(1,1) :int64");
     script_call(&script, "o", "_modmul_ttc", "v v 1009 o");
     script_plan(&script);
-    assert_int_equal(memory_least(script.plan, &step), BYTES + 8);
+    assert_int_equal(memory_least(script.plan, UINT64_MAX, &step), BYTES + 8);
     assert_int_equal(step->kind, STEP_MODMUL);
     script.plan->step_count = 1; /* what only moves needs no memory at one time */
-    assert_int_equal(memory_least(script.plan, &step), 0);
+    assert_int_equal(memory_least(script.plan, UINT64_MAX, &step), 0);
     assert_null(step);
     script_release(&script);
 }
@@ -208,7 +208,7 @@ static void transcripts_run_with_the_least(void **state)
         snprintf(path, sizeof path, "%s/%s", TRANSCRIPTS, file->d_name);
         OK(script_open(&script, path, &error));
         OK(script_run_on(&script, NULL, &expected, &error));
-        uint64_t least = memory_least(script.plan, &step);
+        uint64_t least = memory_least(script.plan, UINT64_MAX, &step);
         for (uint64_t limit = least; limit > 0 && limit <= 4 * least; limit *= 2) {
             struct script_results results = {0};
             struct healcl_report report = {0};
