@@ -201,7 +201,7 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
         TRY(report_segment(run, &plan->segments[i], &report->segments[i], error));
         rows += SEGMENT_ROWS + PROFILE_ROWS * report->segments[i].profile_count;
     }
-    run->times = calloc(rows, columns(run) * sizeof *run->times);
+    run->times = arena_alloc(run->arena, rows * columns(run) * sizeof *run->times);
     NEED_MEMORY(run->times, error);
     return HEALCL_OK;
 }
@@ -246,6 +246,20 @@ enum healcl_status executor_check_device(const struct plan *plan,
 static uint64_t compile_time(const struct run *run)
 {
     return run->device ? run->device->programs->compile_nanoseconds : 0;
+}
+
+/* Subtracts the report's counts of programs from the device's. The first call notes what was before
+ * the run. The second one leaves what the run has added. */
+static void count_programs(const struct run *run)
+{
+    struct healcl_report *report = run->report;
+    const struct device_programs *programs = run->device->programs;
+    report->compile_nanoseconds = programs->compile_nanoseconds - report->compile_nanoseconds;
+    report->programs_built = programs->built - report->programs_built;
+    report->programs_loaded = programs->loaded - report->programs_loaded;
+    report->first_launches = programs->first_launches - report->first_launches;
+    report->first_launch_nanoseconds =
+        run->device->first_launch_nanoseconds - report->first_launch_nanoseconds;
 }
 
 /* Runs a segment, with its spans: the host's, and the one that encloses its kernels. */
@@ -426,15 +440,13 @@ static enum healcl_status bind_inputs(struct run *run, const struct healcl_trans
 static void report_repetition(const struct run *run, uint32_t repetition, bool warms_up)
 {
     const struct healcl_observer *observer = &run->options->observer;
-    if (!observer->repetition)
-        return;
-    if (warms_up)
+    const bool measures = repetition < run->repeat;
+    if (observer->repetition && warms_up)
         observer->repetition(observer->context, HEALCL_WARMING_UP, 1, 1);
-    else if (repetition < run->repeat)
-        observer->repetition(observer->context, HEALCL_MEASURING, repetition + 1, run->repeat);
-    else
-        observer->repetition(observer->context, HEALCL_PROFILING, repetition - run->repeat + 1,
-                             run->profiled);
+    else if (observer->repetition)
+        observer->repetition(observer->context, measures ? HEALCL_MEASURING : HEALCL_PROFILING,
+                             repetition + 1 - (measures ? 0 : run->repeat),
+                             measures ? run->repeat : run->profiled);
 }
 
 /* Runs one repetition of an executor, after resetting it. */
@@ -525,11 +537,8 @@ static enum healcl_status run_all(struct run *run, const struct healcl_transcrip
     TRY(report_init(run, error));
     TRY(bind_inputs(run, transcript, error));
     TRY(results_create(run->plan, run->options, &run->results, error));
-    uint64_t compiled_before = compile_time(run);
-    uint64_t built_before = run->device ? run->device->programs->built : 0;
-    uint64_t loaded_before = run->device ? run->device->programs->loaded : 0;
-    uint64_t launched_before = run->device ? run->device->programs->first_launches : 0;
-    uint64_t spent_before = run->device ? run->device->first_launch_nanoseconds : 0;
+    if (run->device)
+        count_programs(run);
     TRY(create_executor(run, error));
     uint32_t next = 0;
     TRY(warm_up(run, &next, error));
@@ -541,7 +550,6 @@ static enum healcl_status run_all(struct run *run, const struct healcl_transcrip
     run->report->operations_by_host = !run->device || !run->device->event_times;
     results_report(run->results, run->report);
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
-    run->report->compile_nanoseconds = compile_time(run) - compiled_before;
     if (run->device) {
         TRY(report_manifest_kernels(run, error));
         device_executor_price(run->executor, run->report);
@@ -552,11 +560,7 @@ static enum healcl_status run_all(struct run *run, const struct healcl_transcrip
                  "%" PRIu64 " bytes were allocated on the device, above the limit of %" PRIu64
                  ": scratch memory and tables of steps come on top of their tensors",
                  report->device_bytes_peak, report->device_memory_limit);
-        run->report->programs_built = run->device->programs->built - built_before;
-        run->report->programs_loaded = run->device->programs->loaded - loaded_before;
-        run->report->first_launches = run->device->programs->first_launches - launched_before;
-        run->report->first_launch_nanoseconds =
-            run->device->first_launch_nanoseconds - spent_before;
+        count_programs(run);
     }
     return HEALCL_OK;
 }
@@ -602,7 +606,6 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
         device_trace_end(device);
     device_turn_end(device);
     results_free(run.results);
-    free(run.times);
     status = source_explain(run.plan->source, status, error);
     if (status == HEALCL_OK && run.report->verdict == HEALCL_NOTHING_TO_VERIFY)
         status = source_check(run.plan->source, error);
