@@ -244,7 +244,7 @@ struct plan {
     } either_way;
     /* In a split plan: by number, which parts of the whole inputs and results its own are. Period
      * 0: they are whole. Else NULL. */
-    struct payload_part *input_parts, *result_parts;
+    struct healcl_part *input_parts, *result_parts;
     /* Scalar operands. A tensor whose storage is constants.storage reads values[offset]. */
     struct {
         struct storage *storage;

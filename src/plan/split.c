@@ -97,13 +97,13 @@ static enum healcl_status write_operands(const struct splitter *splitter, const 
 /* ---------------------------------------------------------------- transfers */
 
 /* The rank's part of an upload's output, or of a download. */
-static struct payload_part part_of(const struct splitter *splitter, const struct tensor *tensor)
+static struct healcl_part part_of(const struct splitter *splitter, const struct tensor *tensor)
 {
     if (!is_split(splitter, tensor->storage))
-        return (struct payload_part){.period = 0};
+        return (struct healcl_part){.period = 0};
     const struct view_cut cut = split_axes_view(&splitter->axes, tensor);
-    return (struct payload_part){cut.axis, splitter->start * cut.each, splitter->size * cut.each,
-                                 splitter->axes.count * cut.each};
+    return (struct healcl_part){cut.axis, splitter->start * cut.each, splitter->size * cut.each,
+                                splitter->axes.count * cut.each};
 }
 
 /* Notes the part of a transfer, and narrows the payload to it. */
@@ -112,7 +112,7 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
 {
     struct plan *plan = splitter->rewrite->planner.plan;
     const struct tensor *tensor = whole->out ? whole->out : whole->in[0];
-    const struct payload_part of = part_of(splitter, tensor);
+    const struct healcl_part of = part_of(splitter, tensor);
     if (whole->kind == STEP_UPLOAD)
         plan->input_parts[splitter->inputs++] = of;
     else

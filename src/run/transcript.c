@@ -311,26 +311,23 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     return status;
 }
 
-static struct healcl_part part_of(const struct payload_part *parts, size_t count, size_t number)
+static struct healcl_part part_of(const struct healcl_part *parts, size_t count, size_t number)
 {
-    if (!parts || number >= count)
-        return (struct healcl_part){.period = 0};
-    const struct payload_part *part = &parts[number];
-    return (struct healcl_part){part->axis, part->start, part->size, part->period};
+    return parts && number < count ? parts[number] : (struct healcl_part){.period = 0};
 }
 
 struct healcl_part healcl_transcript_input_part(const struct healcl_transcript *transcript,
                                                 size_t input)
 {
-    return transcript ? part_of(transcript->plan->input_parts, transcript->plan->uploads, input)
-                      : (struct healcl_part){.period = 0};
+    const struct plan *plan = transcript ? transcript->plan : NULL;
+    return part_of(plan ? plan->input_parts : NULL, plan ? plan->uploads : 0, input);
 }
 
 struct healcl_part healcl_transcript_result_part(const struct healcl_transcript *transcript,
                                                  size_t result)
 {
-    return transcript ? part_of(transcript->plan->result_parts, transcript->plan->results, result)
-                      : (struct healcl_part){.period = 0};
+    const struct plan *plan = transcript ? transcript->plan : NULL;
+    return part_of(plan ? plan->result_parts : NULL, plan ? plan->results : 0, result);
 }
 
 struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_transcript *transcript)

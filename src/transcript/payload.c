@@ -123,7 +123,7 @@ static int64_t run_of(const struct payload *payload)
 /* The position of an element in the whole payload. */
 static int64_t whole_position(const struct payload *payload, int64_t element)
 {
-    const struct payload_part *part = &payload->part;
+    const struct healcl_part *part = &payload->part;
     if (part->period == 0)
         return element;
     const int64_t stride = payload->layout.stride[part->axis], run = run_of(payload);
@@ -206,7 +206,7 @@ enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payl
 
 /* ---------------------------------------------------------------- reading */
 
-/* Where values are stored: elements of an array of dtype, `stride` apart. */
+/* Where values are stored: elements of an array of dtype. */
 struct target {
     const struct payload *payload;
     enum dtype dtype;
@@ -214,20 +214,21 @@ struct target {
     int64_t first; /* the C-order position in the payload of the array's first element */
 };
 
-/* Stores values at the array's positions position, position + stride, ... */
+/* Stores values from a position of the array on. */
 static enum healcl_status store(const struct target *target, const int64_t *values, size_t count,
-                                int64_t position, int64_t stride, struct healcl_error *error)
+                                int64_t position, struct healcl_error *error)
 {
     char index[SHAPE_TEXT_SIZE];
-    size_t good = 0;
-    while (good < count && dtype_holds(target->dtype, values[good]))
+    int64_t good = 0;
+    while (good < (int64_t)count && dtype_holds(target->dtype, values[good]))
         good++;
-    for (size_t i = 0; i < good; i++, position += stride)
-        dtype_store(target->dtype, target->array, position, values[i]);
-    if (good < count)
-        REFUSE_FOR(error, DATA, "value %" PRId64 " at %s does not fit %s", values[good],
-                   layout_index_text(&target->payload->layout, target->first + position, index),
-                   dtype_name(target->dtype));
+    for (int64_t i = 0; i < good; i++)
+        dtype_store(target->dtype, target->array, position + i, values[i]);
+    if (good < (int64_t)count)
+        REFUSE_FOR(
+            error, DATA, "value %" PRId64 " at %s does not fit %s", values[good],
+            layout_index_text(&target->payload->layout, target->first + position + good, index),
+            dtype_name(target->dtype));
     return HEALCL_OK;
 }
 
@@ -251,54 +252,36 @@ static enum healcl_status read_run(const struct target *target, int64_t count,
     for (int64_t done = 0; done < count;) {
         size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
         TRY(read_block(payload, whole + done, part, values, error));
-        TRY(store(target, values, part, done, 1, error));
+        TRY(store(target, values, part, done, error));
         done += (int64_t)part;
     }
     return HEALCL_OK;
 }
 
-/* Lists the axes in file order, slowest first, without those of size 1. */
-static struct layout file_order(const struct layout *layout)
-{
-    struct layout reversed = {.rank = 0};
-    for (uint32_t axis = layout->rank; axis-- > 0;)
-        if (layout->shape[axis] > 1) {
-            reversed.shape[reversed.rank] = layout->shape[axis];
-            reversed.stride[reversed.rank] = layout->stride[axis];
-            reversed.rank++;
-        }
-    return reversed;
-}
-
-/* Reads in the file's order. Stores each run along its fastest axis with that axis's stride. */
+/* Reads in the file's order, which is C order of the axes from the last to the first one. */
 static enum healcl_status read_fortran_order(const struct target *target,
                                              struct healcl_error *error)
 {
-    struct layout outer = file_order(&target->payload->layout);
-    outer.rank--; /* at least two axes are longer than 1: see payload_parse */
-    int64_t run = outer.shape[outer.rank], stride = outer.stride[outer.rank];
-    int64_t next = 0, left = layout_elements(&target->payload->layout); /* in the file */
-    int64_t values[BLOCK_ELEMENTS];
-    size_t used = 0, have = 0; /* of values */
+    const struct layout *layout = &target->payload->layout;
+    struct layout reversed = {.rank = layout->rank};
+    for (uint32_t axis = 0; axis < layout->rank; axis++) {
+        reversed.shape[axis] = layout->shape[layout->rank - 1 - axis];
+        reversed.stride[axis] = layout->stride[layout->rank - 1 - axis];
+    }
+    const int64_t elements = layout_elements(layout);
+    int64_t values[BLOCK_ELEMENTS], next = 0; /* in the file */
+    size_t used = 0, have = 0;                /* of values */
     struct walk walk;
-    const struct layout *layouts[] = {&outer};
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk))
-        for (int64_t done = 0; done < run;) {
-            if (used == have) {
-                have = left < BLOCK_ELEMENTS ? (size_t)left : BLOCK_ELEMENTS;
-                used = 0;
-                TRY(read_block(target->payload, next, have, values, error));
-                next += (int64_t)have;
-                left -= (int64_t)have;
-            }
-            size_t part = have - used;
-            if (run - done < (int64_t)part)
-                part = (size_t)(run - done);
-            TRY(store(target, values + used, part, walk.position[0] + done * stride, stride,
-                      error));
-            used += part;
-            done += (int64_t)part;
+    const struct layout *layouts[] = {&reversed};
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), used++) {
+        if (used == have) {
+            used = 0;
+            have = elements - next < BLOCK_ELEMENTS ? (size_t)(elements - next) : BLOCK_ELEMENTS;
+            TRY(read_block(target->payload, next, have, values, error));
+            next += (int64_t)have;
         }
+        TRY(store(target, values + used, 1, walk.position[0], error));
+    }
     return HEALCL_OK;
 }
 
@@ -309,7 +292,7 @@ enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_
     return layout_init(&payload->layout, rank, shape, dtype_size(dtype), error);
 }
 
-void payload_narrow(struct payload *payload, const struct payload_part *part)
+void payload_narrow(struct payload *payload, const struct healcl_part *part)
 {
     payload->part = *part;
     payload->layout.shape[part->axis] =
@@ -323,9 +306,9 @@ static enum healcl_status read_fortran_part(const struct payload *payload, enum 
 {
     const size_t size = dtype_size(dtype);
     const int64_t run = run_of(payload), count = layout_elements(&payload->layout);
-    const struct payload_part *part = &payload->part;
+    const struct healcl_part *part = &payload->part;
     struct payload whole = *payload;
-    whole.part = (struct payload_part){.period = 0};
+    whole.part = (struct healcl_part){.period = 0};
     whole.layout.shape[part->axis] = whole.layout.shape[part->axis] / part->size * part->period;
     whole.layout = layout_packed(&whole.layout);
     char *elements = malloc((size_t)layout_elements(&whole.layout) * size);

@@ -14,12 +14,6 @@
 #include "core/layout.h"
 #include "transcript/source.h"
 
-/* A part of the whole: of every `period` indices of an axis, `size` indices from `start` on. */
-struct payload_part {
-    uint32_t axis;
-    int64_t start, size, period; /* period: 0 if the payload is the whole */
-};
-
 struct payload {
     const char *data; /* in the mapped file, which must outlive the payload; NULL if only dtype and
                          shape are known, and a caller supplies the data */
@@ -33,7 +27,8 @@ struct payload {
     bool fortran_order;   /* the first axis varies fastest in the file; false if at most one axis is
                              longer than 1, or there are no elements: the orders are then equal */
     struct layout layout; /* the shape, with C-order strides whatever the file's order */
-    struct payload_part part; /* the part that the shape describes */
+    struct healcl_part part; /* the part that the shape describes; of every `period` indices of an
+                                axis, it has `size` indices from `start` on */
     int64_t copies; /* for expected data: the compared tensor has this many copies of the payload,
                        along an additional first axis; 0: one tensor of this shape */
 };
@@ -79,7 +74,7 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
 
 /* Changes a payload from the whole to a part of itself. The axis's size must be a multiple of the
  * period, and `start + size` at most the period. */
-void payload_narrow(struct payload *payload, const struct payload_part *part);
+void payload_narrow(struct payload *payload, const struct healcl_part *part);
 
 /* Allows the system to drop a payload's pages from memory until it is read again. */
 void payload_forget(const struct payload *payload, const struct source *source);
