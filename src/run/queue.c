@@ -217,33 +217,21 @@ enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_erro
     return HEALCL_OK;
 }
 
-static enum healcl_status set_shape(struct argument *argument, uint32_t count, const int64_t *sizes,
-                                    struct healcl_error *error)
-{
-    argument->kind = ARGUMENT_SHAPE;
-    argument->shape.count = count;
-    if (count > INDEX_ITEMS_MAX)
-        FAIL_FOR(error, HEALCL_REFUSED, SHAPE, "a shape of more than %d items", INDEX_ITEMS_MAX);
-    NEED(sizes || count == 0, error);
-    for (uint32_t i = 0; i < count; i++)
-        argument->shape.items[i] =
-            (struct healcl_index){.kind = HEALCL_INDEX_INT, .value = sizes[i]};
-    return HEALCL_OK;
-}
-
-static enum healcl_status set_index(struct argument *argument, uint32_t count,
+/* Sets a shape of sizes, or an index of items. */
+static enum healcl_status set_items(struct argument *argument, uint32_t count, const int64_t *sizes,
                                     const struct healcl_index *items, struct healcl_error *error)
 {
     argument->kind = ARGUMENT_SHAPE;
     argument->shape.count = count;
     if (count > INDEX_ITEMS_MAX)
-        FAIL(error, HEALCL_REFUSED, "an index of more than %d items", INDEX_ITEMS_MAX);
-    NEED(items || count == 0, error);
+        FAIL_FOR(error, HEALCL_REFUSED, SHAPE, "it has more than %d items", INDEX_ITEMS_MAX);
+    NEED(sizes || items || count == 0, error);
     for (uint32_t i = 0; i < count; i++) {
-        if ((unsigned)items[i].kind > HEALCL_INDEX_ELLIPSIS)
+        argument->shape.items[i] =
+            items ? items[i] : (struct healcl_index){HEALCL_INDEX_INT, .value = sizes[i]};
+        if (items && (unsigned)items[i].kind > HEALCL_INDEX_ELLIPSIS)
             FAIL(error, HEALCL_USAGE, "there is no kind %d of items of an index",
                  (int)items[i].kind);
-        argument->shape.items[i] = items[i];
     }
     return HEALCL_OK;
 }
@@ -262,9 +250,9 @@ static enum healcl_status set_argument(struct healcl_queue *queue, struct argume
         return HEALCL_OK;
     case HEALCL_ARGUMENT_NONE: argument->kind = ARGUMENT_NONE; return HEALCL_OK;
     case HEALCL_ARGUMENT_SHAPE:
-        return set_shape(argument, given->as.shape.rank, given->as.shape.sizes, error);
+        return set_items(argument, given->as.shape.rank, given->as.shape.sizes, NULL, error);
     case HEALCL_ARGUMENT_INDEX:
-        return set_index(argument, given->as.index.count, given->as.index.items, error);
+        return set_items(argument, given->as.index.count, NULL, given->as.index.items, error);
     case HEALCL_ARGUMENT_DTYPE:
         TRY(queue_check_dtype(given->as.dtype, error));
         argument->kind = ARGUMENT_TENSOR_TYPE;
