@@ -272,6 +272,29 @@ class Verbs(unittest.TestCase):
                                                                      "chebyshev").read())
 
     @both
+    def test_bootstrapping(self, dev):
+        b = fhe.Bootstrapping(64, stages=(2, 2), levels=1)
+        ring = fhe.Ring(64, b.moduli)
+        base = [0, len(b.moduli) - b.special]  # the moduli of the key to the sparse secret
+        client = Client(ring, b.special, b.dnum)
+        sparse, few = client.new_secret(16), Client(ring.pick(base), 1, 1)
+        x = np.exp(2j * np.pi * np.arange(32) / 7) * 0.9
+        ephemeral = few.key(client.secret[base], sparse[base]), client.key(sparse)
+        for turn, secret, keys in (("before", sparse, None), ("within", client.secret, ephemeral)):
+            client.secret = secret
+            with self.subTest(turn), client.evaluator(dev, b.rotations, turn,
+                                                      ephemeral_keys=keys) as he:
+                a = he.load(client.encrypt(x, 1, 1.25 * b.scale), 1.25 * b.scale)
+                y = he.apply(b, a)
+                self.assertEqual((y.level, y.scale), (b.levels, a.scale))
+                np.testing.assert_allclose(client.decrypt(y.read(), y.scale), x, atol=2.0**-20)
+        with client.evaluator(dev) as he, self.assertRaisesRegex(healcl.NameUnknownError, "steps"):
+            he.apply(b, he.load(client.encrypt(x, 1, b.scale), b.scale))
+        with self.client.evaluator(dev) as he, self.assertRaisesRegex(
+                healcl.ArgumentError, "the moduli of Bootstrapping"):
+            he.apply(b, he.load(self.client.encrypt(x, 1, 2.0**40), 2.0**40))
+
+    @both
     def test_keys(self, dev):
         client = self.client
         other = client.new_secret(8)

@@ -9,12 +9,13 @@ Ring, key_switch, base_convert, rescale, ntt and intt work on arrays, for adapte
 libraries. All arrays are int64, residues in [0, q), and values are in the order of Ring.
 """
 from ._arithmetic import base_convert, intt, key_switch, ntt, rescale
+from ._bootstrapping import Bootstrapping
 from ._evaluator import Evaluator, Key, from_arrays
 from ._linear import LinearTransform
 from ._operands import Ciphertext, Plaintext
 from ._ring import Ring
 from ._seal import SealEvaluator, from_seal
 
-__all__ = ["Ciphertext", "Evaluator", "Key", "LinearTransform", "Plaintext", "Ring",
-           "SealEvaluator", "base_convert", "from_arrays", "from_seal", "intt", "key_switch", "ntt",
-           "rescale"]
+__all__ = ["Bootstrapping", "Ciphertext", "Evaluator", "Key", "LinearTransform", "Plaintext",
+           "Ring", "SealEvaluator", "base_convert", "from_arrays", "from_seal", "intt",
+           "key_switch", "ntt", "rescale"]

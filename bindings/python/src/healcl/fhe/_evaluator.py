@@ -20,6 +20,7 @@ from .._queue import Queue
 from .._refused import OnDevice
 from ._arithmetic import (Arithmetic, check_key, check_layout, check_special, packed_key,
                           special_first)
+from ._bootstrapping import Bootstrapping
 from ._encoding import Encoder, scaled_integer
 from ._linear import LinearTransform
 from ._operands import Ciphertext, Operand, Plaintext, runs
@@ -67,10 +68,10 @@ class Evaluator(Closed):
 
     def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, keys: Any,
                  nearest: Tuple[bool, bool] = (True, True), generator: int = 3,
-                 turn: str = "before") -> None:
+                 turn: str = "before", ephemeral: Optional[Sequence[Any]] = None) -> None:
         self.ring, self.special = ring, special
         self._dnum, self._keys, self._nearest = dnum, keys, nearest
-        self._generator, self._turn = generator, turn
+        self._generator, self._turn, self._ephemeral = generator, turn, ephemeral
         self._encoder: Optional[Encoder] = None  # made when first needed
         self._primes = ring.moduli[:len(ring.moduli) - special]
         self._start(engine)
@@ -445,12 +446,13 @@ class Evaluator(Closed):
         key = self._key(RELINEARIZATION, a.level)
         return self._switched(a, [key] * len(a), a._tensor[2:], a._tensor[:2])
 
-    def _switched(self, a: Ciphertext, keys: List[Any], c: Any, added: Any) -> Ciphertext:
+    def _switched(self, a: Ciphertext, keys: List[Any], c: Any, added: Any,
+                  on: Optional[Arithmetic] = None) -> Ciphertext:
         """Parts c [1, count, k, n], with a key for each, added to [1 or 2, count, k, n]."""
-        out = self._on.empty(2, *a._tensor.shape[1:])
+        on = on or self._on
+        out = on.empty(2, *a._tensor.shape[1:])
         for i, end in self._cuts([RELINEARIZATION] * len(a), a.level):
-            self._on.switch(self._on.spread(c[:, i:end]), keys[i:end], added[:, i:end],
-                            out=out[:, i:end])
+            on.switch(on.spread(c[:, i:end]), keys[i:end], added[:, i:end], out=out[:, i:end])
         return self._new(a, out)
 
     def _cuts(self, elements: Sequence[int], level: int) -> Iterator[Tuple[int, int]]:
@@ -653,7 +655,7 @@ class Evaluator(Closed):
         self._on.keep(("prepared", transform, level),
                       lambda: transform.prepare(self, level, scale))
 
-    def apply(self, transform: LinearTransform, a: Ciphertext) -> Ciphertext:
+    def apply(self, transform: Union[LinearTransform, Bootstrapping], a: Ciphertext) -> Ciphertext:
         """A transform of a ciphertext; levels and scales are automatic within.
 
             y = he.apply(fhe.LinearTransform(diagonals, slots), x)
@@ -662,7 +664,7 @@ class Evaluator(Closed):
                               lambda: transform.prepare(self, a.level, None))
         return transform.apply(self, a, plain)
 
-    def polynomial(self, a: Ciphertext, coefficients: Sequence[float], basis: str = "power",
+    def polynomial(self, a: Ciphertext, coefficients: Any, basis: str = "power",
                    scale: Optional[float] = None) -> Ciphertext:
         """A polynomial of the slots, by Paterson and Stockmeyer (1973). One of degree d takes about
         log2(d + 1) + 1 levels.
@@ -719,13 +721,13 @@ class Evaluator(Closed):
         return self._on.keep(("key", element, reach), lambda: self._on.key(packed_key(
             self.ring, self.special, self._dnum, self._keys[element], reach, _named(element))))
 
-    def load_key(self, values: Any) -> Key:
+    def load_key(self, values: Any, special: Optional[int] = None) -> Key:
         """A key for key_switch(), of an array as fhe.key_switch() takes it; or cut to a level, int64
-        [digits, 2, level + 1 + special, n].
+        [digits, 2, level + 1 + special, n]. special: how many of the first special primes it has.
 
             key = he.load_key(array)
         """
-        return Key(self, values)
+        return Key(self, values, self.special if special is None else integer(special, "special"))
 
     def key_switch(self, a: Ciphertext, key: Key) -> Ciphertext:
         """Switches from the key's old secret to its new one.
@@ -737,7 +739,18 @@ class Evaluator(Closed):
                                 a.size)
         if not isinstance(key, Key) or key.evaluator is not self:
             raise DtypeError("a key is one that load_key() of this evaluator has made")
-        return self._switched(a, [key.at(a.level)] * len(a), a._tensor[1:], a._tensor[:1])
+        if a.level > key.level:
+            raise ArgumentError("the key reaches level %d, not %d" % (key.level, a.level))
+        return self._switched(a, [key.tensor] * len(a), a._tensor[1:], a._tensor[:1], key.on)
+
+    def _raised(self, a: Ciphertext) -> Ciphertext:
+        """mod_raise() under the ephemeral secret, if there is one."""
+        if self._ephemeral is None:
+            return self.mod_raise(a)
+        to, back = self._ephemeral
+        there, back = self._on.keep("ephemeral", lambda: (
+            self.load_key(to, np.shape(to)[2] - 1), self.load_key(back)))
+        return self.key_switch(self.mod_raise(self.key_switch(a, there)), back)
 
 
 class Key:
@@ -746,18 +759,22 @@ class Key:
         key.level, key.nbytes               # the highest level of ciphertexts, and its size
     """
 
-    def __init__(self, evaluator: Evaluator, values: Any) -> None:
-        layout = evaluator.ring, evaluator.special, evaluator._dnum, values
-        check_special(*layout[:3])
-        self.evaluator, self.level = evaluator, check_key(*layout, "the key")
-        self._tensor = evaluator._on.key(packed_key(*layout, self.level, "the key"))
-        self.nbytes = int(self._tensor.nbytes)
-
-    def at(self, level: int) -> Any:
-        """The tensor; refuses a higher level."""
-        if level > self.level:
-            raise ArgumentError("the key reaches level %d, not %d" % (self.level, level))
-        return self._tensor
+    def __init__(self, evaluator: Evaluator, values: Any, special: int) -> None:
+        ring, dnum, self.on = evaluator.ring, evaluator._dnum, evaluator._on
+        primes = len(ring.moduli) - evaluator.special
+        if special != evaluator.special:
+            shape = np.shape(values)
+            count = shape[2] - special if len(shape) == 4 else 0
+            if not (0 < special <= evaluator.special and 0 < count <= primes):
+                raise ShapeError("the key has the shape %s, with %d special primes" % (
+                    list(shape), special))
+            ring, dnum = ring.pick([*range(count), *range(primes, primes + special)]), shape[0]
+            self.on = Arithmetic(evaluator._engine, special_first(ring, special), special, dnum,
+                                 evaluator._nearest)
+        check_special(ring, special, dnum)
+        self.evaluator, self.level = evaluator, check_key(ring, special, dnum, values, "the key")
+        self.tensor = self.on.key(packed_key(ring, special, dnum, values, self.level, "the key"))
+        self.nbytes = int(self.tensor.nbytes)
 
 
 def _named(element: int) -> str:
@@ -776,7 +793,7 @@ def engine_of(device: Union[AnyDevice, Queue]) -> Engine:
 def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1, relinearization_key: Any = None,
                 galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
                 rounding: str = "nearest", key_rounding: str = "nearest", generator: int = 3,
-                turn: str = "before") -> Evaluator:
+                turn: str = "before", ephemeral_keys: Optional[Sequence[Any]] = None) -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
 
     device               or a queue, whose operations then take the tensors of ciphertexts
@@ -794,6 +811,9 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
                          SEAL, with keys from s(x^element) to s(x); "within" it, before the
                          division, as in OpenFHE 1.6, or "after" it, as in OpenFHE 1.5, with keys
                          from s(x) to s(x^(1/element))
+    ephemeral_keys       for bootstrapping with a dense secret: a key to a sparse secret, of level 0
+                         and any number of the first special primes, [1, 2, 1 + special, n], and a
+                         key back
 
         ring = fhe.Ring(32768, primes + special_primes)
         with fhe.from_arrays(dev, ring, special=2, relinearization_key=key, dnum=3) as he:
@@ -814,4 +834,5 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
     for element, key in keys.items():
         check_key(ring, special, dnum, key, _named(element))
     return Evaluator(engine_of(device), ring, special, dnum, keys,
-                     (rounding == "nearest", key_rounding == "nearest"), generator, turn)
+                     (rounding == "nearest", key_rounding == "nearest"), generator, turn,
+                     ephemeral_keys)

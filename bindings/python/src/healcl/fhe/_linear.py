@@ -63,6 +63,15 @@ class LinearTransform:
         return he._plaintext(np.tile(rows, he.ring.n // 2 // self.slots), level,
                              float(he.ring.moduli[level]) if scale is None else scale)
 
+    def scaled(self, he: Evaluator, a: Ciphertext, scale: float) -> Ciphertext:
+        """What apply() returns, at a scale."""
+        factor = scale * he.ring.moduli[a.level] / a.scale
+        plain = he._on.keep(("scaled", self, a.level, factor),
+                            lambda: self.prepare(he, a.level, factor))
+        result = self.apply(he, a, plain)
+        result.scale = scale
+        return result
+
     def apply(self, he: Evaluator, a: Ciphertext, plain: Plaintext) -> Ciphertext:
         engine, primes = he._engine, a.level + 1
         babies = he._joined(he.rotations(a, self._babies), None)
