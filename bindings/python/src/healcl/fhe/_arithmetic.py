@@ -42,7 +42,7 @@ class Arithmetic:
         self.digits = digit_ranges(len(ring.moduli) - special, dnum)
         self._kept: Dict[Hashable, Any] = {}
         # Only recorders have these two. An engine looks for names that it lacks for 0.6 ms.
-        self._preparation = getattr(engine, "preparation", nullcontext)
+        self.preparation = getattr(engine, "preparation", nullcontext)
         self._upload_table = getattr(engine, "upload_table", engine.host_to_device)
         moduli = np.array(ring.moduli)
         self._tables = {**ring.tables, "column": moduli[:, None],
@@ -51,7 +51,7 @@ class Arithmetic:
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Calls `make` once for each key, and keeps what it returns."""
         if key not in self._kept:
-            with self._preparation():
+            with self.preparation():
                 self._kept[key] = make()
         return self._kept[key]
 
@@ -96,7 +96,7 @@ class Arithmetic:
 
     def encoded(self, array: np.ndarray, first: int, end: int) -> Any:
         """Coefficients [m, n] in one row for all moduli, or [m, k, n] -> values [1, m, k, n]."""
-        with self._preparation():
+        with self.preparation():
             a = self.upload(array.reshape(1, len(array), -1, self.ring.n), False)
             return self.transform(a, first, end, tile=array.ndim == 2)
 

@@ -73,14 +73,11 @@ class Bootstrapping:
         self.rotations = sorted({steps for t in self._to_slots + self._to_coefficients
                                  for steps in t.rotations})
 
-    def prepare(self, he: Evaluator, level: int, scale: Any) -> None:
-        """Checks that they are the evaluator's moduli."""
+    def apply(self, he: Evaluator, a: Ciphertext) -> Ciphertext:
         if list(he.ring.moduli) != self.moduli or he._generator != 5:
             raise ArgumentError("bootstrapping takes the moduli of Bootstrapping.moduli, and keys "
                                 "of generator 5")
-
-    def apply(self, he: Evaluator, a: Ciphertext, _: Any) -> Ciphertext:
-        engine, count = he._engine, he.ring.n // 2
+        engine = he._engine
         ratio = a.scale / self.scale
         a = he._raised(he.mod_switch(a, 0))
         a.scale = float(self.moduli[0])
@@ -99,8 +96,9 @@ class Bootstrapping:
             a = powers[2]
         a = a[0] + he._new(a, engine.modmul(a[1].tensor, self._unit(he, 1, a.level),
                                             he._column(a.level + 1)))
+        step = (self.scale / a.scale)**(1 / len(self._to_coefficients))
         for t in self._to_coefficients:
-            a = t.scaled(he, a, self.scale if t is self._to_coefficients[-1] else self._scale)
+            a = t.scaled(he, a, a.scale * step)
         a.scale = self.scale * ratio
         return a
 

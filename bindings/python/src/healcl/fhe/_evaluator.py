@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import ChainMap
 from contextlib import contextmanager
 from numbers import Integral, Number, Real
 from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar,
@@ -80,7 +81,8 @@ class Evaluator(Closed):
         self._engine = engine
         self._on = Arithmetic(engine, special_first(self.ring, self.special), self.special,
                               self._dnum, self._nearest)
-        self._reach: Dict[int, int] = {}  # of loaded keys that are cut, their highest levels
+        # Keys on the device by Galois element, the levels that they reach, and may reach.
+        self._loaded: Dict[int, Tuple[Any, int, int]] = {}
 
     @property
     def queue(self) -> Queue:
@@ -652,17 +654,14 @@ class Evaluator(Closed):
         """
         self._encoding(level, 1.0)
         self._on.drop(("prepared", transform, level))
-        self._on.keep(("prepared", transform, level),
-                      lambda: transform.prepare(self, level, scale))
+        transform.prepared(self, level, scale)
 
-    def apply(self, transform: Union[LinearTransform, Bootstrapping], a: Ciphertext) -> Ciphertext:
-        """A transform of a ciphertext; levels and scales are automatic within.
+    def apply(self, program: Union[LinearTransform, Bootstrapping], a: Ciphertext) -> Ciphertext:
+        """A transform or a bootstrapping of a ciphertext; levels and scales are automatic within.
 
             y = he.apply(fhe.LinearTransform(diagonals, slots), x)
         """
-        plain = self._on.keep(("prepared", transform, self._ciphertext(a).level),
-                              lambda: transform.prepare(self, a.level, None))
-        return transform.apply(self, a, plain)
+        return program.apply(self, self._ciphertext(a))
 
     def polynomial(self, a: Ciphertext, coefficients: Any, basis: str = "power",
                    scale: Optional[float] = None) -> Ciphertext:
@@ -693,33 +692,26 @@ class Evaluator(Closed):
 
             he.load_keys(transform.rotations, level=3)
         """
-        elements = list(self._keys) if steps is None else sorted(
-            {element for each in steps for element in self._path(each)})
-        size = 0
-        for element in elements:
-            reach = self._key_level(element)
-            if level is not None:
-                reach = min(reach, integer(level, "a level"))
-            if element not in self._reach:
-                self._reach[element] = reach
-            size += int(self._key(element, reach).nbytes)
-        return size
+        elements = self._keys if steps is None else {
+            element for each in steps for element in self._path(each)}
+        level = len(self._primes) - 1 if level is None else integer(level, "a level")
+        return sum(int(self._key(element, level, True).nbytes) for element in elements)
 
-    def _key_level(self, element: int) -> int:
-        return check_key(self.ring, self.special, self._dnum, self._keys[element], _named(element))
-
-    def _key(self, element: int, level: int) -> Any:
-        if element not in self._reach:
-            self._reach[element] = self._key_level(element)
-        reach = self._reach[element]
-        if level > reach:
-            self._reach[element] = full = self._key_level(element)
-            if level > full:
-                raise ArgumentError("%s reaches level %d, not %d" % (_named(element), full, level))
-            self._on.drop(("key", element, reach))
-            reach = full
-        return self._on.keep(("key", element, reach), lambda: self._on.key(packed_key(
-            self.ring, self.special, self._dnum, self._keys[element], reach, _named(element))))
+    def _key(self, element: int, level: int, cut: bool = False) -> Any:
+        """A key that reaches a level, loaded if there is none yet; cut to the level if it may be."""
+        tensor, reach, full = self._loaded.get(element, (None, -1, level))
+        if reach < min(level, full):
+            what = "the key of element %d" % element if element else "the relinearization key"
+            layout = self.ring, self.special, self._dnum, self._keys[element]
+            full = check_key(*layout, what)
+            reach = min(level, full) if cut else full
+            with self._on.preparation():
+                tensor = self._on.key(packed_key(*layout, reach, what))
+            self._loaded[element] = tensor, reach, full
+        if full < level and not cut:
+            raise ArgumentError("the key of element %d reaches level %d, not %d" % (element, full,
+                                                                                   level))
+        return tensor
 
     def load_key(self, values: Any, special: Optional[int] = None) -> Key:
         """A key for key_switch(), of an array as fhe.key_switch() takes it; or cut to a level, int64
@@ -777,10 +769,6 @@ class Key:
         self.nbytes = int(self.tensor.nbytes)
 
 
-def _named(element: int) -> str:
-    return "the key of element %d" % element if element else "the relinearization key"
-
-
 def engine_of(device: Union[AnyDevice, Queue]) -> Engine:
     """An engine on a device, or on a queue of the caller's."""
     if isinstance(device, Queue):
@@ -802,7 +790,8 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
     special              how many of them are special
     relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch(); or
                          cut to a level, [digits of it, 2, level + 1 + special, n]
-    galois_keys          such keys by Galois element, see Ring.galois_element()
+    galois_keys          such keys by Galois element, see Ring.galois_element(): a dict, or a mapping
+                         that makes a key when it is asked for
     dnum                 digits of key switching; None: one for each prime of ciphertexts
     rounding             of rescale(): "nearest", as in SEAL and OpenFHE, or "down"
     key_rounding         of key switching: "nearest", as in SEAL, or "down", as in OpenFHE
@@ -823,16 +812,15 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
     ring.automorphism(integer(generator, "a generator") % (2 * ring.n))
     if turn not in ("before", "within", "after"):
         raise ArgumentError("turn is 'before', 'within' or 'after', not %r" % (turn,))
-    keys = {integer(element, "a Galois element"): key
-            for element, key in (galois_keys or {}).items()}
-    for element in keys:
+    first = {} if relinearization_key is None else {RELINEARIZATION: relinearization_key}
+    keys = ChainMap(first, cast(Dict[int, Any], galois_keys or {}))
+    for element in galois_keys or ():
         ring.automorphism(element)
-    if relinearization_key is not None:
-        keys[RELINEARIZATION] = relinearization_key
     if keys:
         check_special(ring, special, dnum)
-    for element, key in keys.items():
-        check_key(ring, special, dnum, key, _named(element))
+    for element in first if not isinstance(galois_keys, dict) else keys:
+        check_key(ring, special, dnum, keys[element], "the key of element %d" % element
+                  if element else "the relinearization key")
     return Evaluator(engine_of(device), ring, special, dnum, keys,
                      (rounding == "nearest", key_rounding == "nearest"), generator, turn,
                      ephemeral_keys)

@@ -53,26 +53,33 @@ class LinearTransform:
     def _grid(steps: List[int], width: int) -> Tuple[List[int], List[int]]:
         return sorted({k % width for k in steps}), sorted({k - k % width for k in steps})
 
-    def prepare(self, he: Evaluator, level: int, scale: Optional[float]) -> Plaintext:
+    def prepared(self, he: Evaluator, level: int, scale: Optional[float]) -> Plaintext:
+        """The diagonals for apply(), encoded once."""
+        plain: Plaintext = he._on.keep(("prepared", self, level), lambda: self._encoded(
+            he, level, float(he.ring.moduli[level]) if scale is None else scale))
+        return plain
+
+    def _encoded(self, he: Evaluator, level: int, scale: float) -> Plaintext:
         """The diagonals, turned back by their giant steps, as a stack: zeros where there is none."""
         if he.ring.n // 2 % self.slots:
             raise ArgumentError("%d slots do not repeat in %d" % (self.slots, he.ring.n // 2))
         rows = np.stack([np.roll(np.broadcast_to(self._diagonals.get(giant + baby, np.zeros(())),
                                                  self.slots), giant)
                          for giant in self._giants for baby in self._babies])
-        return he._plaintext(np.tile(rows, he.ring.n // 2 // self.slots), level,
-                             float(he.ring.moduli[level]) if scale is None else scale)
+        return he._plaintext(np.tile(rows, he.ring.n // 2 // self.slots), level, scale)
 
     def scaled(self, he: Evaluator, a: Ciphertext, scale: float) -> Ciphertext:
-        """What apply() returns, at a scale."""
+        """What apply() returns, at a scale; the keys are cut to the level of a."""
         factor = scale * he.ring.moduli[a.level] / a.scale
         plain = he._on.keep(("scaled", self, a.level, factor),
-                            lambda: self.prepare(he, a.level, factor))
+                            lambda: self._encoded(he, a.level, factor))
+        he.load_keys(self.rotations, a.level)
         result = self.apply(he, a, plain)
         result.scale = scale
         return result
 
-    def apply(self, he: Evaluator, a: Ciphertext, plain: Plaintext) -> Ciphertext:
+    def apply(self, he: Evaluator, a: Ciphertext, plain: Optional[Plaintext] = None) -> Ciphertext:
+        plain = plain or self.prepared(he, a.level, None)
         engine, primes = he._engine, a.level + 1
         babies = he._joined(he.rotations(a, self._babies), None)
         grid = engine.reshape(plain.tensor, (len(self._giants), len(self._babies), primes,
