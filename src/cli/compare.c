@@ -399,11 +399,10 @@ static int write_files(struct compare_command *self)
 /* Prints slowdowns above the limit, and those that could not be judged. */
 static void print_slowdowns(const struct comparison *comparison)
 {
-    const cJSON *run, *slowdown;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         const cJSON *device = compare_device_of(comparison, run);
-        cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
+        JSON_EACH(slowdown, json_at(run, "slowdowns"))
         {
             const bool is_judged = !json_at(slowdown, "not_judged_because");
             char *text = compare_slowdown_text(comparison, slowdown);

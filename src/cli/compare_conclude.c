@@ -30,12 +30,11 @@ enum { OVERHEAD_SAMPLES = 3 };
 /* Returns the samples in ascending order, to be freed. NULL: there are none. */
 static uint64_t *sorted_samples(const cJSON *list, size_t *count)
 {
-    const cJSON *item;
     *count = 0;
     if (!list || !list->child)
         return NULL;
     uint64_t *samples = xcalloc((size_t)cJSON_GetArraySize(list), sizeof *samples);
-    cJSON_ArrayForEach(item, list)
+    JSON_EACH(item, list)
     {
         samples[(*count)++] = (uint64_t)item->valuedouble;
     }
@@ -129,7 +128,6 @@ void compare_add_figures(cJSON *run)
 /* The run of a transcript on a device, or NULL. */
 static cJSON *find_run(const struct comparison *comparison, size_t transcript, size_t device)
 {
-    cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
         if (json_number_at(run, "device_at") == device)
@@ -143,15 +141,14 @@ static const cJSON *reference_beside(const struct comparison *comparison, const 
 {
     const size_t transcript = json_number_at(run, "transcript_at");
     const char *baseline = json_text(compare_device_of(comparison, run), "baseline");
-    const cJSON *device, *judge;
     size_t at = 0;
-    cJSON_ArrayForEach(device, comparison->devices)
+    JSON_EACH(device, comparison->devices)
     {
         if (json_is(device, "baseline", baseline) && json_is(device, "index", COMPARE_REFERENCE))
             return find_run(comparison, transcript, at);
         at++;
     }
-    cJSON_ArrayForEach(judge, comparison->judges)
+    JSON_EACH(judge, comparison->judges)
     {
         if (!*baseline && json_number_at(judge, "transcript_at") == transcript)
             return judge;
@@ -162,7 +159,6 @@ static const cJSON *reference_beside(const struct comparison *comparison, const 
 /* Whether any device computed the results that the transcript expects. */
 static bool is_verified(const struct comparison *comparison, size_t transcript)
 {
-    const cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
         if (json_is(run, "outcome", "verified"))
@@ -207,9 +203,8 @@ static const char *fault_of(const struct comparison *comparison, const cJSON *ru
 
 bool compare_is_at_fault(const struct comparison *comparison, size_t device)
 {
-    const cJSON *run;
     bool failed = false;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         failed |= json_number_at(run, "device_at") == device && json_is(run, "fault", "device");
     }
@@ -254,7 +249,6 @@ static void put_speedups(const struct comparison *comparison, size_t transcript,
                          const struct compare_figure *figure)
 {
     const cJSON *base = NULL;
-    cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
         if (!is_timed(run, figure))
@@ -279,8 +273,8 @@ _Static_assert(COMPARE_LEAST_NANOSECONDS == 100000 && LEAST_BYTES == 16 << 10,
 static bool has_small_operations(const cJSON *run)
 {
     double bytes = 0, count = 0;
-    const cJSON *kinds = json_at(run, "ops"), *kind;
-    cJSON_ArrayForEach(kind, kinds)
+    const cJSON *kinds = json_at(run, "ops");
+    JSON_EACH(kind, kinds)
     {
         const char *name = json_text(kind, "name");
         if (compare_number(kind, "bytes") <= 0 || strcmp(name, "host_to_device") == 0 ||
@@ -298,7 +292,6 @@ static bool is_too_small(const struct comparison *comparison, size_t transcript)
     const struct compare_figure *compute = &compare_figures[COMPARE_COMPUTE];
     bool is_small = false;
     double least = INFINITY;
-    const cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
         if (!compare_is_own(comparison, run) || !is_timed(run, compute))
@@ -315,8 +308,7 @@ static bool is_too_small(const struct comparison *comparison, size_t transcript)
 static bool is_compared(const struct comparison *comparison, size_t device)
 {
     bool timed = false;
-    const cJSON *run;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         timed |= json_number_at(run, "device_at") == device &&
                  is_timed(run, &compare_figures[COMPARE_COMPUTE]);
@@ -394,9 +386,8 @@ static void put_means(const struct comparison *comparison, size_t device)
 
 void compare_conclude(struct comparison *comparison)
 {
-    cJSON *run;
     compare_name_devices(comparison);
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         compare_put_text(run, "fault", fault_of(comparison, run));
         (void)compare_judge(comparison, run);
@@ -458,8 +449,7 @@ static bool is_same_device(const struct comparison *comparison, const cJSON *dev
         return false;
     if (compare_same(device, saved, "index"))
         return true;
-    const cJSON *other;
-    cJSON_ArrayForEach(other, comparison->devices)
+    JSON_EACH(other, comparison->devices)
     {
         if (compare_same(other, saved, "baseline") && is_called_as(device, other) &&
             compare_same(device, other, "index"))
@@ -503,9 +493,9 @@ static void hold_against(const struct comparison *comparison, const cJSON *run, 
 /* Adds an item for each figure of each baseline that has the device. */
 static void add_slowdowns(const struct comparison *comparison, const cJSON *run, cJSON *list)
 {
-    const cJSON *device = compare_device_of(comparison, run), *other;
+    const cJSON *device = compare_device_of(comparison, run);
     size_t at = 0;
-    cJSON_ArrayForEach(other, comparison->devices)
+    JSON_EACH(other, comparison->devices)
     {
         const cJSON *saved = find_run(comparison, json_number_at(run, "transcript_at"), at++);
         if (!saved || !is_same_device(comparison, device, other))
@@ -563,9 +553,8 @@ static int code_of(const cJSON *run)
 int compare_worst(const struct comparison *comparison)
 {
     static const int worst_first[] = {EXIT_DIFFERENT, EXIT_DEVICE, EXIT_REFUSED, EXIT_SLOWER};
-    const cJSON *run;
     for (size_t i = 0; i < sizeof worst_first / sizeof *worst_first; i++)
-        cJSON_ArrayForEach(run, comparison->runs)
+        JSON_EACH(run, comparison->runs)
         {
             if (compare_is_own(comparison, run) && code_of(run) == worst_first[i])
                 return worst_first[i];

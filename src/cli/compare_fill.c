@@ -66,11 +66,10 @@ size_t compare_add_devices(struct comparison *comparison, const char *text, bool
                            bool *is_of_driver)
 {
     cJSON *top = tree_of(text);
-    const cJSON *source;
     size_t added = 0;
     *is_of_driver = json_is(top, "error.cause", "driver");
     for (int others = 0; others <= !default_only; others++)
-        cJSON_ArrayForEach(source, json_at(top, "devices"))
+        JSON_EACH(source, json_at(top, "devices"))
         {
             const bool is_default = cJSON_IsTrue(json_at(source, "default"));
             if (others ? is_default || !cJSON_IsTrue(json_at(source, "usable")) : !is_default)
@@ -85,8 +84,7 @@ size_t compare_add_devices(struct comparison *comparison, const char *text, bool
 void compare_take_rates(cJSON *device, const char *text)
 {
     cJSON *top = tree_of(text);
-    const cJSON *source;
-    cJSON_ArrayForEach(source, json_at(top, "devices"))
+    JSON_EACH(source, json_at(top, "devices"))
     {
         if (cJSON_IsTrue(json_at(source, "default")))
             compare_copy(device, source, compare_device_columns);
@@ -99,8 +97,7 @@ void compare_take_rates(cJSON *device, const char *text)
 static void put_times(cJSON *run, const char *path, const cJSON *list)
 {
     cJSON *times = cJSON_CreateArray();
-    const cJSON *item;
-    cJSON_ArrayForEach(item, list)
+    JSON_EACH(item, list)
     {
         cJSON_AddItemToArray(times, cJSON_CreateNumber((double)json_number_of(item)));
     }
@@ -128,8 +125,7 @@ static void put_samples(cJSON *run, const cJSON *source, const char *key)
 static void put_differences(cJSON *run, const cJSON *source)
 {
     cJSON *list = cJSON_CreateArray();
-    const cJSON *item;
-    cJSON_ArrayForEach(item, json_at(source, "differences"))
+    JSON_EACH(item, json_at(source, "differences"))
     {
         if (cJSON_IsString(item) && cJSON_GetArraySize(list) < DIFFERENCES_KEPT)
             cJSON_AddItemToArray(list, cJSON_CreateString(item->valuestring));
@@ -164,16 +160,15 @@ static void add_part(cJSON *list, const cJSON *source, const char *count_key, bo
 static void put_parts(cJSON *run, const cJSON *source)
 {
     cJSON *segments = cJSON_CreateArray(), *kinds = cJSON_CreateArray();
-    const cJSON *segment, *kind;
-    cJSON_ArrayForEach(segment, json_at(source, "segments"))
+    JSON_EACH(segment, json_at(source, "segments"))
     {
         add_part(segments, segment, "operations", false);
-        cJSON_ArrayForEach(kind, json_at(segment, "operations_by_kind"))
+        JSON_EACH(kind, json_at(segment, "operations_by_kind"))
         {
             add_part(kinds, kind, "count", true);
         }
     }
-    cJSON_ArrayForEach(kind, json_at(source, "ops"))
+    JSON_EACH(kind, json_at(source, "ops"))
     {
         add_part(kinds, kind, "count", true);
     }
@@ -301,8 +296,7 @@ static size_t find_transcript(const struct comparison *comparison, const cJSON *
     const cJSON *there =
         place < INT32_MAX ? cJSON_GetArrayItem(json_at(top, "transcripts"), (int)place) : NULL;
     size_t i = 0;
-    const cJSON *here;
-    cJSON_ArrayForEach(here, comparison->transcripts)
+    JSON_EACH(here, comparison->transcripts)
     {
         if (compare_number(here, "bytes") == compare_number(there, "bytes") &&
             json_is(there, "digest", json_text(here, "digest")))
@@ -317,9 +311,8 @@ static size_t add_saved_device(struct comparison *comparison, const cJSON *top, 
                                const cJSON *source, const char *path)
 {
     cJSON *device = NULL;
-    const cJSON *saved;
     size_t added = 0;
-    cJSON_ArrayForEach(saved, json_at(top, "runs"))
+    JSON_EACH(saved, json_at(top, "runs"))
     {
         const size_t transcript =
             find_transcript(comparison, top, compare_number(saved, "transcript_at"));
@@ -347,7 +340,6 @@ enum healcl_status compare_add_baseline(struct comparison *comparison, const cha
                                         size_t *added, struct healcl_error *error)
 {
     cJSON *top;
-    const cJSON *source;
     size_t place = 0;
     *added = 0;
     TRY(compare_read_file(path, &top, error));
@@ -355,7 +347,7 @@ enum healcl_status compare_add_baseline(struct comparison *comparison, const cha
         cJSON_Delete(top);
         FAIL(error, HEALCL_USAGE, "'%.480s' is no JSON of healcl compare", path);
     }
-    cJSON_ArrayForEach(source, json_at(top, "devices"))
+    JSON_EACH(source, json_at(top, "devices"))
     {
         if (!json_at(source, "baseline")) /* the baselines that it was compared with are ignored */
             *added += add_saved_device(comparison, top, place, source, path);

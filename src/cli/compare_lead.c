@@ -57,9 +57,8 @@ static void put_title(const struct comparison *comparison, cJSON *device)
 static void put_label(const struct comparison *comparison, cJSON *device)
 {
     const char *baseline = json_text(device, "baseline");
-    const cJSON *other;
     size_t alike = 0;
-    cJSON_ArrayForEach(other, comparison->devices)
+    JSON_EACH(other, comparison->devices)
     {
         alike += compare_same(other, device, "title") &&
                  !json_at(other, "baseline") == !json_at(device, "baseline");
@@ -76,9 +75,8 @@ static void put_label(const struct comparison *comparison, cJSON *device)
 
 void compare_name_devices(struct comparison *comparison)
 {
-    cJSON *device;
-    cJSON_ArrayForEach(device, comparison->devices) put_title(comparison, device);
-    cJSON_ArrayForEach(device, comparison->devices) put_label(comparison, device);
+    JSON_EACH(device, comparison->devices) put_title(comparison, device);
+    JSON_EACH(device, comparison->devices) put_label(comparison, device);
 }
 
 /* ---------------------------------------------------------------- verdicts */
@@ -117,8 +115,7 @@ struct tally {
 static struct tally tally_of(const struct comparison *comparison, size_t device)
 {
     struct tally tally = {0, 0, 0, 0};
-    const cJSON *run;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         if (json_number_at(run, "device_at") != device || json_is(run, "fault", "transcript"))
             continue;
@@ -159,7 +156,6 @@ static void put_right(const struct comparison *comparison, FILE *stream)
  * small. */
 static bool is_meant(const struct comparison *comparison, size_t transcript, const char *outcome)
 {
-    const cJSON *run;
     if (!outcome)
         return cJSON_IsTrue(json_at(compare_transcript(comparison, transcript), "too_small"));
     FOR_EACH_RUN_OF(run, comparison, transcript)
@@ -266,9 +262,8 @@ static void put_fastest(const struct comparison *comparison, FILE *stream, size_
 
 static void put_noise(const struct comparison *comparison, FILE *stream)
 {
-    const cJSON *run;
     size_t count = 0;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         count += compare_is_own(comparison, run) && *json_text(run, "warning");
     }
@@ -283,8 +278,7 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
         json_number_at(comparison->top, "devices") - compare_own_devices(comparison);
     const double planned = compare_number(comparison->top, "interrupted_of_runs");
     size_t made = 0;
-    const cJSON *run;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         made += compare_is_own(comparison, run);
     }

@@ -296,7 +296,7 @@ static void put_runs(const struct style *to, const struct comparison *comparison
     }
     struct table *table = table_create(columns + !is_named, count - !is_named);
     for (size_t i = 0; i < transcripts; i++) {
-        const cJSON *transcript = compare_transcript(comparison, i), *run;
+        const cJSON *transcript = compare_transcript(comparison, i);
         const char *file = json_text(transcript, "file");
         char *name =
             xasprintf("%s%s", to->form == TABLE_TEXT ? text_base_name(file) : file,
@@ -378,7 +378,6 @@ static void put_facts(const struct style *to, const cJSON *device)
 /* Prints meanings of columns, problems, and facts about the devices. */
 static void put_notes(const struct style *to, const struct comparison *comparison, unsigned place)
 {
-    const cJSON *item;
     FOR_EACH_SHOWN(column, comparison, place)
     {
         char *text = xasprintf("%s: %s", column->heading, column->meaning ? column->meaning : "");
@@ -388,7 +387,7 @@ static void put_notes(const struct style *to, const struct comparison *compariso
     }
     if (json_any(comparison->transcripts, "too_small"))
         put_note(to, compare_too_small);
-    cJSON_ArrayForEach(item, comparison->runs)
+    JSON_EACH(item, comparison->runs)
     {
         if (place == IN_TERMINAL && json_at(item, "cold_result_ns"))
             put_about(
@@ -397,7 +396,7 @@ static void put_notes(const struct style *to, const struct comparison *compariso
         if (*problem_of(item))
             put_about(to, comparison, item, xstrdup(problem_of(item)));
     }
-    cJSON_ArrayForEach(item, comparison->devices)
+    JSON_EACH(item, comparison->devices)
     {
         if (!json_is(item, "index", COMPARE_REFERENCE))
             put_facts(to, item);
@@ -475,8 +474,7 @@ void compare_print_csv(const struct comparison *comparison, FILE *stream)
         comma = ",";
     }
     fputs("\r\n", stream);
-    const cJSON *run;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         comma = "";
         FOR_EACH_COLUMN(column, compare_run_columns, IN_CSV)
@@ -497,9 +495,9 @@ extern const char healcl_cli_page_html[]; /* embedded file */
  * element "<" could end it. */
 static void put_json(const struct comparison *comparison, FILE *stream)
 {
-    cJSON *all = cJSON_CreateObject(), *run;
+    cJSON *all = cJSON_CreateObject();
     cJSON *rows = cJSON_AddArrayToObject(all, "rows");
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         char *outcome = compare_outcome_text(comparison, run), note[CELL_SIZE];
         cJSON *row = json_add_object(rows, NULL);
@@ -555,10 +553,9 @@ void compare_print_html(const struct comparison *comparison, FILE *stream)
 
 static void put_details(struct junit *junit, const cJSON *run)
 {
-    const cJSON *line;
     if (*json_text(run, "message"))
         junit_line(junit, json_text(run, "message"));
-    cJSON_ArrayForEach(line, json_at(run, "differences"))
+    JSON_EACH(line, json_at(run, "differences"))
     {
         junit_line(junit, line->valuestring);
     }
@@ -607,7 +604,6 @@ static void put_slowdown(struct junit *junit, const struct comparison *compariso
 void compare_print_junit(const struct comparison *comparison, FILE *stream)
 {
     struct junit junit;
-    const cJSON *run, *slowdown;
     junit_init(&junit, "healcl compare");
     for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
         junit_suite(&junit, json_text(compare_transcript(comparison, i), "file"));
@@ -618,7 +614,7 @@ void compare_print_junit(const struct comparison *comparison, FILE *stream)
             const cJSON *device = compare_device_of(comparison, run);
             char *name = view_fill(device, "{index} {name} ({platform})");
             put_verdict_case(&junit, comparison, run, name);
-            cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
+            JSON_EACH(slowdown, json_at(run, "slowdowns"))
             {
                 put_slowdown(&junit, comparison, run, slowdown, name);
             }

@@ -84,8 +84,7 @@ static cJSON *new_run(const cJSON *run)
 static cJSON *new_compare(const struct comparison *comparison, size_t device)
 {
     cJSON *list = cJSON_CreateArray();
-    const cJSON *run;
-    cJSON_ArrayForEach(run, comparison->runs)
+    JSON_EACH(run, comparison->runs)
     {
         if (json_number_at(run, "device_at") != device)
             continue;

@@ -74,8 +74,7 @@ cJSON *compare_transcript(const struct comparison *comparison, size_t transcript
 size_t compare_own_devices(const struct comparison *comparison)
 {
     size_t count = 0;
-    const cJSON *device;
-    cJSON_ArrayForEach(device, comparison->devices)
+    JSON_EACH(device, comparison->devices)
     {
         count += !json_at(device, "baseline");
     }
@@ -104,7 +103,6 @@ cJSON *compare_add_run(struct comparison *comparison, size_t transcript, size_t 
 
 cJSON *compare_add_judge(struct comparison *comparison, size_t transcript)
 {
-    const cJSON *run;
     bool differs = false;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {

@@ -102,9 +102,8 @@ cJSON *compare_device(const struct comparison *comparison, size_t device);
 cJSON *compare_transcript(const struct comparison *comparison, size_t transcript);
 cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run);
 
-#define FOR_EACH_RUN_OF(run, comparison, transcript)                                            \
-    cJSON_ArrayForEach((run), (comparison)->runs) if (json_number_at((run), "transcript_at") == \
-                                                      (transcript))
+#define FOR_EACH_RUN_OF(run, comparison, transcript) \
+    JSON_EACH(run, (comparison)->runs) if (json_number_at(run, "transcript_at") == (transcript))
 
 /* The devices of this comparison come before those of baselines. */
 size_t compare_own_devices(const struct comparison *comparison);

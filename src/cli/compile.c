@@ -247,7 +247,6 @@ static enum healcl_status read_folder(struct compile_command *self, struct healc
 {
     unsigned char *data;
     size_t bytes;
-    const cJSON *program;
     TRY(read_in_folder(self, "manifest.json", &data, &bytes, error));
     enum healcl_status status =
         package_read_manifest(self->package, (const char *)data, bytes, error);
@@ -263,7 +262,7 @@ static enum healcl_status read_folder(struct compile_command *self, struct healc
         add_member(self->package, PACKAGE_IMAGE, data, bytes);
         return HEALCL_OK;
     }
-    cJSON_ArrayForEach(program, cJSON_GetObjectItem(manifest, "programs"))
+    JSON_EACH(program, cJSON_GetObjectItem(manifest, "programs"))
     {
         TRY(read_in_folder(self, program->valuestring, &data, &bytes, error));
         add_binary(self->package, program->string, data, bytes);

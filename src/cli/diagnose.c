@@ -186,12 +186,14 @@ static void print_step(const cJSON *document, const struct style *style)
         {"kernel", "{first.kernel}, of {first.source}"},
         {"passes", "{first.passes}"},
     };
-    const cJSON *tensor, *origins = json_at(document, "first.origins");
+    const cJSON *origins = json_at(document, "first.origins");
     VIEW_LINES(style, document, lines);
-    cJSON_ArrayForEach(tensor, origins) view_line(style, tensor, "from", "entry {entry} ({op})");
-    cJSON_ArrayForEach(tensor, json_at(document, "first.tensors"))
+    JSON_EACH(tensor, origins) view_line(style, tensor, "from", "entry {entry} ({op})");
+    JSON_EACH(tensor, json_at(document, "first.tensors"))
+    {
         view_line(style, tensor, json_text(tensor, "name"),
                   "{dtype} {shape}, strides {strides}, offset {offset}, in storage {storage}");
+    }
 }
 
 static void print(void *context, const cJSON *document, const struct style *style)

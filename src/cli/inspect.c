@@ -336,8 +336,8 @@ static void print_costs(const cJSON *segments, const struct style *style)
 
 static void print_passes(const cJSON *document, const struct style *style)
 {
-    cJSON *segments = cJSON_CreateArray(), *segment;
-    cJSON_ArrayForEach(segment, json_at(document, "segments"))
+    cJSON *segments = cJSON_CreateArray();
+    JSON_EACH(segment, json_at(document, "segments"))
     {
         if (json_number_at(segment, "without_passes.launches") > 0)
             cJSON_AddItemReferenceToArray(segments, segment);
@@ -366,12 +366,12 @@ static void print_kernels(const cJSON *document, const struct style *style)
                                                  {"style", "{style}", 0},
                                                  {"steps", "{steps}", VIEW_RIGHT},
                                                  {"why not (steps)", "{why}", VIEW_SHRINKS}};
-    cJSON *rows = cJSON_Duplicate(json_at(document, "kernels"), true), *row, *reason;
+    cJSON *rows = cJSON_Duplicate(json_at(document, "kernels"), true);
     const char *last = "";
-    cJSON_ArrayForEach(row, rows)
+    JSON_EACH(row, rows)
     {
         cJSON *why = json_add_array(row, "why");
-        cJSON_ArrayForEach(reason, json_at(row, "why_not"))
+        JSON_EACH(reason, json_at(row, "why_not"))
         {
             char *text = view_fill(reason, "{reason} ({steps})");
             json_add_string(why, NULL, text);

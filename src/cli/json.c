@@ -135,6 +135,11 @@ void json_increase(cJSON *object, const char *key, uint64_t value)
 
 /* ---------------------------------------------------------------- reading */
 
+cJSON *json_first(const cJSON *list)
+{
+    return list ? list->child : NULL;
+}
+
 const cJSON *json_at(const cJSON *object, const char *path)
 {
     char name[32];
@@ -158,10 +163,12 @@ bool json_is(const cJSON *object, const char *path, const char *text)
 
 bool json_any(const cJSON *list, const char *key)
 {
-    const cJSON *item = list ? list->child : NULL;
-    while (item && !cJSON_IsTrue(json_at(item, key)))
-        item = item->next;
-    return item;
+    JSON_EACH(item, list)
+    {
+        if (cJSON_IsTrue(json_at(item, key)))
+            return true;
+    }
+    return false;
 }
 
 uint64_t json_number_at(const cJSON *object, const char *path)

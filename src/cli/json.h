@@ -64,6 +64,10 @@ void json_sort(cJSON *list, const char *key);
 
 /* ---- reading ---- */
 
+/* Runs the following statement for each item of a list or object, which may be NULL. */
+#define JSON_EACH(item, list) for (cJSON *item = json_first(list); item; item = item->next)
+cJSON *json_first(const cJSON *list);
+
 /* The member at a path such as "results.total", or NULL. */
 const cJSON *json_at(const cJSON *object, const char *path);
 

@@ -108,9 +108,8 @@ enum { TEXT_WIDTH = 80, MEANING_INDENT = 6, WIDTH_MIN = 40 };
 /* Returns "modmul_ttc(a, b, p, out)", for free(). */
 static char *signature_of(const cJSON *form)
 {
-    const cJSON *argument;
     char *text = xasprintf("%s(", json_text(form, "name"));
-    cJSON_ArrayForEach(argument, json_at(form, "arguments"))
+    JSON_EACH(argument, json_at(form, "arguments"))
     {
         char *before = text;
         text =
@@ -123,9 +122,8 @@ static char *signature_of(const cJSON *form)
 /* Forms that look the same, and differ only in kinds of arguments, are printed once. */
 static void print_forms(const cJSON *operation, FILE *stream, unsigned width)
 {
-    const cJSON *form;
     char *last = xstrdup("");
-    cJSON_ArrayForEach(form, json_at(operation, "forms"))
+    JSON_EACH(form, json_at(operation, "forms"))
     {
         char *text = signature_of(form);
         if (strcmp(text, last) != 0)
@@ -141,8 +139,7 @@ static void print(void *self, const cJSON *document, const struct style *style)
     (void)self;
     unsigned width = style->width >= WIDTH_MIN ? style->width : TEXT_WIDTH;
     const char *family = "";
-    const cJSON *operation;
-    cJSON_ArrayForEach(operation, json_at(document, "operations"))
+    JSON_EACH(operation, json_at(document, "operations"))
     {
         const char *next = json_text(operation, "family");
         if (strcmp(family, next) != 0)

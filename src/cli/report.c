@@ -110,13 +110,12 @@ cJSON *report_add_memory(cJSON *object, const struct memory_facts *memory)
 cJSON *report_sum_kinds(const cJSON *document)
 {
     cJSON *sums = cJSON_CreateArray();
-    const cJSON *segment, *kind, *member;
-    cJSON_ArrayForEach(segment, json_at(document, "segments"))
+    JSON_EACH(segment, json_at(document, "segments"))
     {
-        cJSON_ArrayForEach(kind, json_at(segment, "operations_by_kind"))
+        JSON_EACH(kind, json_at(segment, "operations_by_kind"))
         {
             cJSON *sum = json_row(sums, "name", json_text(kind, "name"));
-            cJSON_ArrayForEach(member, kind)
+            JSON_EACH(member, kind)
             {
                 if (!cJSON_IsString(member))
                     json_increase(sum, member->string, json_number_at(kind, member->string));
@@ -237,8 +236,7 @@ struct totals {
 
 static void add_cases(struct totals *totals, const cJSON *suite)
 {
-    const cJSON *last;
-    cJSON_ArrayForEach(last, json_at(suite, "cases"))
+    JSON_EACH(last, json_at(suite, "cases"))
     {
         totals->of[json_number_at(last, "outcome")]++;
         totals->nanoseconds += json_number_at(last, "ns");
@@ -264,7 +262,7 @@ static void put_case(FILE *stream, const cJSON *suite, const cJSON *object)
     static const char *const elements[JUNIT_OUTCOME_COUNT] = {"system-out", "failure", "error",
                                                               "skipped"};
     const uint64_t outcome = json_number_at(object, "outcome");
-    const cJSON *line, *lines = json_at(object, "lines");
+    const cJSON *lines = json_at(object, "lines");
     fputs("    <testcase", stream);
     put_attribute(stream, "classname", json_text(suite, "name"));
     put_member(stream, object, "name");
@@ -279,7 +277,7 @@ static void put_case(FILE *stream, const cJSON *suite, const cJSON *object)
         put_member(stream, object, "message");
     }
     putc('>', stream);
-    cJSON_ArrayForEach(line, lines)
+    JSON_EACH(line, lines)
     {
         text_print_escaped(stream, line->valuestring, false);
         fputs(line->next ? "\n" : "", stream);
@@ -290,17 +288,16 @@ static void put_case(FILE *stream, const cJSON *suite, const cJSON *object)
 void junit_print(struct junit *junit, FILE *stream)
 {
     struct totals all = {.nanoseconds = 0};
-    const cJSON *suite, *object;
-    cJSON_ArrayForEach(suite, junit->suites) add_cases(&all, suite);
+    JSON_EACH(suite, junit->suites) add_cases(&all, suite);
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", stream);
     put_totals(stream, junit->top, &all);
-    cJSON_ArrayForEach(suite, junit->suites)
+    JSON_EACH(suite, junit->suites)
     {
         struct totals totals = {.nanoseconds = 0};
         add_cases(&totals, suite);
         fputs("  <testsuite", stream);
         put_totals(stream, suite, &totals);
-        cJSON_ArrayForEach(object, json_at(suite, "cases")) put_case(stream, suite, object);
+        JSON_EACH(object, json_at(suite, "cases")) put_case(stream, suite, object);
         fputs("  </testsuite>\n", stream);
     }
     fputs("</testsuites>\n", stream);

@@ -209,9 +209,8 @@ static struct spread {
 {
     const size_t count = (size_t)cJSON_GetArraySize(list);
     uint64_t *times = xcalloc(count + 1, sizeof *times);
-    const cJSON *item;
     size_t i = 0;
-    cJSON_ArrayForEach(item, list) times[i++] = strtoull(item->valuestring, NULL, 10);
+    JSON_EACH(item, list) times[i++] = strtoull(item->valuestring, NULL, 10);
     const uint64_t median = count > 0 ? sort_to_median(times, count) : 0;
     const struct spread spread = {times[0], median, times[count > 0 ? count - 1 : 0]};
     free(times);
@@ -231,8 +230,8 @@ static void print_segments(const cJSON *document, const struct style *style, boo
     const int count = cJSON_GetArraySize(segments);
     const uint64_t warm_up = json_number_at(document, "warm_up_ns"),
                    shortest = spread_of(json_at(document, "runs_ns")).least;
-    cJSON *rows = cJSON_CreateArray(), *segment;
-    cJSON_ArrayForEach(segment, segments) cJSON_AddItemReferenceToArray(rows, segment);
+    cJSON *rows = cJSON_CreateArray();
+    JSON_EACH(segment, segments) cJSON_AddItemReferenceToArray(rows, segment);
     if (!all && count > SEGMENTS_SHOWN)
         json_sort(rows, "time_ns");
     for (int i = SEGMENTS_SHOWN; !all && i < count; i++)
@@ -241,8 +240,11 @@ static void print_segments(const cJSON *document, const struct style *style, boo
         static const char *const keys[] = {"operations", "bytes_up", "bytes_down", "time_ns"};
         char *name = xasprintf("total of %d segments", count);
         cJSON *total = add_time(rows, !all && count > SEGMENTS_SHOWN ? name : "total", 0);
-        cJSON_ArrayForEach(segment, segments) for (size_t i = 0; i < 4; i++)
-            json_increase(total, keys[i], json_number_at(segment, keys[i]));
+        JSON_EACH(segment, segments)
+        {
+            for (size_t i = 0; i < 4; i++)
+                json_increase(total, keys[i], json_number_at(segment, keys[i]));
+        }
         free(name);
     }
     /* Drivers may also compile kernels when they first run. */
@@ -264,9 +266,9 @@ static void print_operations(const cJSON *document, const struct style *style)
                                                  {"share", "{time_ns/all:%?}", VIEW_RIGHT},
                                                  {"each", "{time_ns/count:time?}", VIEW_RIGHT}};
     uint64_t whole = 0, not_begun = 0, idle = 0, known = 0;
-    cJSON *rows = report_sum_kinds(document), *row;
+    cJSON *rows = report_sum_kinds(document);
     json_sort(rows, "time_ns");
-    cJSON_ArrayForEach(row, json_at(document, "segments"))
+    JSON_EACH(row, json_at(document, "segments"))
     {
         whole += json_number_at(row, "profiled_ns");
         not_begun += json_number_at(row, "not_begun_ns");
@@ -276,10 +278,10 @@ static void print_operations(const cJSON *document, const struct style *style)
         (void)add_time(rows, "(the driver begins a kernel)", not_begun);
     if (idle > 0)
         (void)add_time(rows, "(the device has no command)", idle);
-    cJSON_ArrayForEach(row, rows) known += json_number_at(row, "time_ns");
+    JSON_EACH(row, rows) known += json_number_at(row, "time_ns");
     if (whole > known)
         (void)add_time(rows, "(transfers and the rest)", whole - known);
-    cJSON_ArrayForEach(row, rows) json_increase(row, "all", whole > known ? whole : known);
+    JSON_EACH(row, rows) json_increase(row, "all", whole > known ? whole : known);
     VIEW_TABLE(style, rows, columns);
     cJSON_Delete(rows);
 }
@@ -287,12 +289,14 @@ static void print_operations(const cJSON *document, const struct style *style)
 /* Prints steps that ran on the host, or with kernels that replaced those of manifests. */
 static void print_fallbacks(const cJSON *document, const struct style *style)
 {
-    cJSON *kinds = report_sum_kinds(document), *kind;
+    cJSON *kinds = report_sum_kinds(document);
     putc('\n', style->stream);
-    cJSON_ArrayForEach(kind, kinds)
+    JSON_EACH(kind, kinds)
+    {
         view_line(style, kind, "fell back",
                   "{name}: {fallbacks:#?} step{fallbacks:s}[, {fallback_ns:time?} by the host]: "
                   "{fallback_reason}");
+    }
     cJSON_Delete(kinds);
 }
 
@@ -365,7 +369,7 @@ void report_run_text(const cJSON *document, const struct style *style, bool verb
                   "{device_memory.bytes_streamed_again:bytes} uploaded again, in "
                   "{device_memory.moving_ns:time}"}};
     const bool has_segments = json_number_at(document, "segments") > 0;
-    const cJSON *kernel, *kernels = json_at(document, "kernels");
+    const cJSON *kernels = json_at(document, "kernels");
     view_line(style, document, "transcript", "{transcript}");
     view_line(style, document, "device",
               "[{device.name} ({device.platform})]{device.name!host reference}");
@@ -374,10 +378,12 @@ void report_run_text(const cJSON *document, const struct style *style, bool verb
     view_line(style, document, "tuned",
               verbose ? "by {device.tuned_by}: {device.tuning}" : "by {device.tuned_by}");
     VIEW_LINES(style, document, lines);
-    cJSON_ArrayForEach(kernel, json_at(document, "manifest_kernels"))
+    JSON_EACH(kernel, json_at(document, "manifest_kernels"))
+    {
         view_line(style, kernel, "manifest",
                   "{name} of {manifest} ran {steps} step{steps:s} of {of}"
                   "{replaces= in the place of a built-in kernel}{tuned=, tuned}");
+    }
     print_spreads(document, style);
     if (has_segments) {
         putc('\n', style->stream);
@@ -557,7 +563,7 @@ cJSON *report_launches(const struct plan *plan, const struct trace *trace,
                        const struct roofline *roofline, const struct healcl_device *device)
 {
     struct timed_steps steps = {.of = NULL};
-    cJSON *rows = cJSON_CreateArray(), *row;
+    cJSON *rows = cJSON_CreateArray();
     const size_t first = last_repetition(trace);
     find_steps(plan, &steps);
     for (size_t i = first; i < trace->count; i++) {
@@ -573,6 +579,6 @@ cJSON *report_launches(const struct plan *plan, const struct trace *trace,
     }
     free(steps.of);
     json_sort(rows, "time_ns");
-    cJSON_ArrayForEach(row, rows) cJSON_DeleteItemFromObject(row, "key");
+    JSON_EACH(row, rows) cJSON_DeleteItemFromObject(row, "key");
     return rows;
 }

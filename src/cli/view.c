@@ -34,7 +34,6 @@ static void append_text(struct buffer *buffer, const char *text)
 static void append_plain(struct buffer *buffer, const cJSON *item)
 {
     char number[32];
-    const cJSON *value;
     const bool has_texts = cJSON_IsString(item->child);
     if (cJSON_IsNumber(item)) {
         snprintf(number, sizeof number, "%.17g", item->valuedouble);
@@ -45,7 +44,7 @@ static void append_plain(struct buffer *buffer, const cJSON *item)
         text_clean(buffer->text + before, false);
     } else if (item->child) {
         append_text(buffer, has_texts ? "" : "[");
-        cJSON_ArrayForEach(value, item)
+        JSON_EACH(value, item)
         {
             append_plain(buffer, value);
             append_text(buffer, value->next ? ", " : "");
@@ -223,8 +222,7 @@ void view_text(const struct style *style, const cJSON *object, const char *templ
 
 void view_each(const struct style *style, const cJSON *array, const char *template)
 {
-    const cJSON *object;
-    cJSON_ArrayForEach(object, array) view_text(style, object, template);
+    JSON_EACH(object, array) view_text(style, object, template);
 }
 
 /* ---------------------------------------------------------------- tables */
@@ -233,8 +231,7 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
                 size_t count)
 {
     struct table *table = table_create(columns, count);
-    const cJSON *row;
-    cJSON_ArrayForEach(row, rows) for (size_t i = 0; i < count; i++)
+    JSON_EACH(row, rows) for (size_t i = 0; i < count; i++)
     {
         char *cell = view_fill(row, columns[i].template);
         table_cell(table, cell ? cell : columns[i].flags & VIEW_BLANK ? "" : "-");
