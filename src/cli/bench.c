@@ -204,17 +204,12 @@ static void add_result(cJSON *object, const struct bench_result *result,
     add_ratio(object, result, builtin);
 }
 
-/* An operation without a body cannot be compared. */
-static bool is_checked(const struct bench_example *example)
-{
-    return example_vendor(example->example->operation)->body_count > 0;
-}
-
 static void add_example(cJSON *object, const struct bench_example *example)
 {
     JSON_ADD(object, STRING("op", example->example->operation->name),
              STRING("example", example->example->file), NUMBER("entry", example->example->entry),
-             FLAG("checked", is_checked(example)));
+             /* An operation without a body cannot be compared. */
+             FLAG("checked", example_vendor(example->example->operation)->body_count > 0));
     for (int i = 0; i < EXAMPLE_SIDES; i++) {
         const struct bench_result *side = &example->of[i];
         if (side->samples == 0)

@@ -449,39 +449,33 @@ static int take_percent(const struct command *command, const struct command_opti
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
-     "a device, as for healcl run, or 'reference': the host reference, slow and plain; repeatable. "
-     "Speed-ups are against the first. By default all devices that can be used, the best first",
+     "a device, as for healcl run, or reference, which is slow; repeatable. Speed-ups are against "
+     "the first. By default all devices that can be used, the best first",
      KEPT_IN(struct compare_command, devices), .take = take_word},
     {"repeat", 0, OPTION_COUNT, "N",
      "run N times in each process; 5 by default, 15 with --fail-slower",
      KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, "SEGMENT",
-     "in steady requests only uploads of this segment stay on the device; repeatable; by default "
-     "all but those of segments upload_ct..., or where there are none of the last segment that "
-     "uploads",
+     "as for healcl run: in steady requests only uploads of this segment stay; repeatable",
      KEPT_IN(struct compare_command, kept), .take = take_word},
     {TIMEOUT_OPTION("seconds that one process may take, 600 by default")},
     {"baseline", 0, OPTION_FILE, "FILE",
-     "a comparison saved by --json, maybe on another machine: its runs of the same transcripts "
-     "stand beside today's; repeatable",
+     "a comparison saved by --json: its runs of the same transcripts are shown too; repeatable",
      KEPT_IN(struct compare_command, baselines), .take = take_word},
     {"fail-slower", 0, OPTION_WORD, "PERCENT",
-     "exit with 5 where a run's compute, or a steady request, takes more than so much longer than "
-     "the baseline's, and the whole interval (95 %, at least 7 of each) says so, in a second "
-     "process too",
+     "exit with 5 if compute or a steady request takes more than this longer than the baseline's, "
+     "with its whole 95 % interval (at least 7 runs of each), in a second process too",
      .take = take_percent},
     {"no-measure", 0, OPTION_FLAG, NULL,
      "do not measure how fast each device copies and multiplies",
      KEPT_IN(struct compare_command, no_measure)},
     {"no-fallback", 0, OPTION_FLAG, NULL,
-     "run with healcl run --no-fallback: what a device cannot run fails; otherwise the host runs "
-     "that, and tables and pages say so",
+     "as for healcl run; otherwise tables and pages say what the host ran",
      KEPT_IN(struct compare_command, no_fallback)},
     {OPS_OPTION},
     {TRUST_OPTION},
     {"results", 0, OPTION_NEW_FOLDER, "DIR",
-     "write what each device did into DIR/VENDOR-DEVICE.json, for others to check "
-     "(docs/COMPARE.md); healcl check adds to it",
+     "write what each device did into DIR/VENDOR-DEVICE.json (docs/COMPARE.md)",
      KEPT_IN(struct compare_command, results)},
     {OUTPUT("html", outputs[OUTPUT_HTML],
             "write a page that sorts and filters, and needs no other file")},

@@ -361,9 +361,8 @@ static const struct command_option options[] = {
     {"output", 'o', OPTION_NEW_FILE, "PACKAGE", "the file to write",
      KEPT_IN(struct compile_command, output)},
     {"cache", 0, OPTION_FLAG, NULL,
-     "keep the binaries in HEALCL_CACHE_DIR instead: later runs take them from there unasked, "
-     "while device, driver and sources are the same, and build what is not there; without FILE "
-     "those of the bundled transcripts",
+     "keep the binaries in HEALCL_CACHE_DIR instead, for later runs with the same device, driver "
+     "and sources; without FILE those of the bundled transcripts",
      KEPT_IN(struct compile_command, cache)},
     {"emit", 0, OPTION_NEW_FOLDER, "FOLDER",
      "write the programs' sources there instead, shaped for a target that need not be here, with a "

@@ -403,8 +403,8 @@ static const struct command_option options[] = {
      "mark, and measure, the device that healcl run would take with this option",
      KEPT_IN(struct command_job, selector)},
     {"measure", 0, OPTION_FLAG, NULL,
-     "also measure how many products of 64-bit integers and how many copied bytes a device does, "
-     "and rates of its kernels, which healcl run and healcl inspect --roofline then use",
+     "also measure products of 64-bit integers, copied bytes, and rates of kernels, which healcl "
+     "run and healcl inspect --roofline then use",
      KEPT_IN(struct devices_command, measures)},
     {"no-self-test", 0, OPTION_FLAG, NULL,
      "print what is known; run no self-test unless with --measure",
@@ -443,10 +443,9 @@ const struct command command_devices = {
     .help = "Lists the OpenCL devices of this machine, whether or why not they can be used, and "
             "whether they pass the self-test, which runs once with each driver, in a process of "
             "its own.",
-    .notes = "The device that is marked runs where none is named: the one that the environment's "
-             "HEALCL_DEVICE selects, else the best. Emulators and software renderers, recognized "
-             "by their names, go last. Exit code 4: there is none, none passes the self-test, "
-             "or a driver crashed, hung or ended the process while devices were listed.",
+    .notes = "The marked device runs if none is named: HEALCL_DEVICE selects it, else it is the "
+             "best. Emulators come last. Exit code 4: no device can be used, none passes the "
+             "self-test, or a driver crashed, hung or ended the process while devices were listed.",
     .options = options,
     .device = DEVICE_IN_CHILDREN,
     .size = sizeof(struct devices_command),

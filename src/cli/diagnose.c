@@ -251,8 +251,7 @@ static const struct command_option options[] = {
     {EXPAND_OPTION},
     {PASSES_OPTION},
     {"output", 'o', OPTION_NEW_FILE, "FILE",
-     "write the smallest case there, as a transcript with the expected result: healcl run shows "
-     "the fault, a bug report can carry it",
+     "write the smallest case there, as a transcript for healcl run and for a bug report",
      KEPT_IN(struct diagnose_command, case_path)},
     JOB_OPTIONS,
 };
@@ -270,14 +269,12 @@ static void release(void *context)
 const struct command command_diagnose = {
     .name = "diagnose",
     .summary = "find the first operation that a device gets wrong",
-    .help = "Runs a transcript step by step on a device and on the host reference, each step from "
-            "the reference's state, and names the first one that differs: entry, operation, "
-            "segment, the layouts of its tensors, and the first wrong element. Then it looks for "
-            "the smallest part of that step's tensors that the device still gets wrong. Passes "
-            "join steps as they do for healcl run; a step that they made is named with them and "
-            "with all its entries. Where "
-            "every step agrees alone, the transcript runs once more as healcl run does, and its "
-            "expected results are compared. The device may fail its self-test.",
+    .help = "Runs each step of a transcript on a device and on the host reference, and names the "
+            "first one that differs: entry, operation, segment, the passes that made it, the "
+            "layouts of its tensors, and the first wrong element. Then it looks for the smallest "
+            "part of the tensors that the device still gets wrong. If every step agrees alone, it "
+            "runs the whole transcript and compares its results. The device may fail its "
+            "self-test.",
     .notes =
         "The layouts are those that kernels see: axes of transforms in the order l, r, k, n, and a "
         "stride of 0 where elements repeat. Exit code 1: a step, or the whole run, is wrong.",

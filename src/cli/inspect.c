@@ -575,12 +575,10 @@ static const struct command_option options[] = {
     {"roofline", 0, OPTION_FLAG, NULL, "the same, and the time that a device's rates allow for it",
      KEPT_IN(struct inspect_command, roofline), .decides_device = true},
     {"steps", 0, OPTION_FLAG, NULL,
-     "list the steps that passes leave, as %storage+offset[shape : strides], and what is known of "
-     "their values",
+     "list the steps that passes leave, with %storage+offset[shape : strides] and known ranges",
      KEPT_IN(struct inspect_command, steps)},
     {"ranks", 0, OPTION_COUNT, "R",
-     "show what R ranks of healcl-mpi run have each: what is split, whole and exchanged, memory, "
-     "and with --roofline the time",
+     "show what each of R ranks of healcl-mpi run has: parts, exchanges, memory and time",
      KEPT_IN(struct inspect_command, split.ranks), .most = RANKS_MAX},
     {"split", 0, OPTION_WORD, "ENTRY:AXIS", "along that axis, as healcl-mpi run has it",
      KEPT_IN(struct inspect_command, axis_text)},

@@ -521,9 +521,9 @@ static const struct command_option options[] = {
      "tensor's name, or entry:NUMBER or name:NAME; repeatable",
      KEPT_IN(struct run_command, live), .take = take_request_input},
     {"requests", 0, OPTION_COUNT, "N",
-     "run as a service does, N times in one session: all stays on the device but inputs: the "
-     "uploads of segments upload_ct..., or of the last segment that uploads, or what --input and "
-     "--keep say; prints latencies",
+     "run as a service does, N times in one session, and print latencies; only live inputs are "
+     "uploaded again: of --input and --keep, else of segments upload_ct... or the last that "
+     "uploads",
      KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
     {"steady", 0, OPTION_COUNT, "N", "the same after the run",
      KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},

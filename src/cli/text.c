@@ -109,12 +109,6 @@ void text_clean(char *text, bool keep_controls)
     }
 }
 
-/* U+FFFE and U+FFFF are valid in UTF-8. */
-static bool is_no_character(const char *character)
-{
-    return strcmp(character, "\xef\xbf\xbe") == 0 || strcmp(character, "\xef\xbf\xbf") == 0;
-}
-
 void text_print_escaped(FILE *stream, const char *text, bool in_value)
 {
     static const struct {
@@ -132,10 +126,13 @@ void text_print_escaped(FILE *stream, const char *text, bool in_value)
             i++;
         memcpy(character, text, length);
         text_clean(character, false);
+        /* U+FFFE and U+FFFF are valid in UTF-8. */
+        const bool is_none =
+            memcmp(character, "\xef\xbf", 2) == 0 && (unsigned char)character[2] > 0xbd;
         if (i < 7)
             fputs(in_value ? escapes[i].value : escapes[i].text, stream);
         else
-            fputs(is_no_character(character) ? "?" : character, stream);
+            fputs(is_none ? "?" : character, stream);
         text += length;
     }
 }

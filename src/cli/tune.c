@@ -295,10 +295,9 @@ const struct command command_tune = {
     .summary = "find the fastest kernels for a device, and keep the choice",
     .help = "Measures how kernels are best shaped on a device, checks their results against the "
             "host reference, and keeps the choice for all later runs on this device and driver.",
-    .notes = "The first choice of each subject is the default; another one is taken where it is "
-             "clearly faster, and never one that is wrong or fails. On a busy machine nothing is "
-             "kept (exit code 4). The choice is a file in the cache folder: without it the default "
-             "is back (docs/PORTING.md).",
+    .notes = "The first choice of each subject is the default. Another is taken if it is right and "
+             "clearly faster. On a busy machine nothing is kept (exit code 4). The choice is a "
+             "file in the cache folder (docs/PORTING.md).",
     .options = options,
     .device = DEVICE_HERE,
     .size = sizeof(struct tune_command),

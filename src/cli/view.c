@@ -57,27 +57,23 @@ static void append_plain(struct buffer *buffer, const cJSON *item)
 static bool append_number(struct buffer *buffer, double value, uint64_t whole, const char *form)
 {
     char text[UNIT_TEXT_SIZE] = "";
-    if (strcmp(form, "time") == 0)
-        text_time(whole, text);
-    else if (strcmp(form, "bytes") == 0)
-        text_bytes(whole, text);
-    else if (strcmp(form, "count") == 0)
-        text_count(whole, text);
-    else if (strcmp(form, "factor") == 0)
-        text_factor(value, text);
-    else if (*form == '.')
-        snprintf(text, sizeof text, "%.*f", atoi(form + 1), value);
-    else if (*form == '%')
+    switch (*form) { /* the first letter tells them apart */
+    case 't': text_time(whole, text); break;
+    case 'b': text_bytes(whole, text); break;
+    case 'c': text_count(whole, text); break;
+    case 'f': text_factor(value, text); break;
+    case '.': snprintf(text, sizeof text, "%.*f", atoi(form + 1), value); break;
+    case '%':
         snprintf(text, sizeof text, "%.1f %%%s", 100 * (value < 1 ? value : 1),
                  value > 1 ? ", in cache" : "");
-    else if (*form == '+')
+        break;
+    case '+':
         snprintf(text, sizeof text, "%+d%%", value < 10 ? (int)(100 * (value - 1)) : 900);
-    else if (*form == '#')
-        snprintf(text, sizeof text, "%" PRIu64, whole);
-    else if (*form == 's')
-        snprintf(text, sizeof text, "%s", whole == 1 ? "" : "s");
-    else
-        return false;
+        break;
+    case '#': snprintf(text, sizeof text, "%" PRIu64, whole); break;
+    case 's': snprintf(text, sizeof text, "%s", whole == 1 ? "" : "s"); break;
+    default: return false;
+    }
     append_text(buffer, text);
     return true;
 }
@@ -115,10 +111,8 @@ static bool append_form(struct buffer *buffer, const cJSON *object, const char *
     if (form[strcspn(form, "?")] && !(text && *text) && !(value > 0 || value < 0))
         return false;
     if (*form && *form != '?') {
-        char name[16];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(form, "?"), form);
         if (is_number)
-            return append_number(buffer, value, whole, name);
+            return append_number(buffer, value, whole, form);
         text = text && strchr(text, ' ') ? strchr(text, ' ') + 1 : "?";
         append(buffer, text, strcspn(text, " "));
     } else if (item) {

@@ -684,12 +684,12 @@ const struct command command_serve = {
     .help = "Runs a transcript once for each request, on all devices: a request is a file NAME.npy "
             "for each live input, and its result becomes NAME.npy in another folder.",
     .usage = "mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR --results DIR [OPTIONS] FILE",
-    .notes = "Ranks take requests one by one, so that faster devices take more. All ranks see the "
-             "same files (docs/SCALE.md). A request that its data make refuse is told, and the "
-             "others go on. Where a device fails, or a rank has another healcl, transcript or plan "
-             "than rank 0, all ranks end, and one line names rank and host.\n\nExit codes: 0 all "
-             "is done; 2 wrong usage; 3 the transcript or a request is refused, or ranks are not "
-             "alike; 4 a device or OpenCL failed, or memory ran out.",
+    .notes = "Faster devices take more requests. All ranks need the same files (docs/SCALE.md). A "
+             "refused request is reported, and the others go on. If a device fails, or a rank "
+             "differs from rank 0 in healcl, transcript or plan, all ranks end, and a line names "
+             "rank and host.\n\nExit codes: 0 all is done; 2 wrong usage; 3 the transcript or a "
+             "request is refused, or ranks are not alike; 4 a device or OpenCL failed, or memory "
+             "ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

@@ -304,14 +304,6 @@ static enum healcl_status check_steps(struct diagnosis_state *state,
 
 /* ---------------------------------------------------------------- the whole run */
 
-static bool expects_results(const struct plan *plan)
-{
-    for (size_t i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].kind == STEP_DOWNLOAD && plan->steps[i].payload)
-            return true;
-    return false;
-}
-
 static void note_first(void *context, const char *line)
 {
     struct healcl_error *failure = context;
@@ -362,7 +354,7 @@ enum healcl_status diagnose(struct healcl_device *device,
     const struct plan *plan = transcript->plan;
     memset(diagnosis, 0, sizeof *diagnosis);
     enum healcl_status status = diagnose_steps(device, plan, observer, diagnosis, error);
-    if (status == HEALCL_OK && diagnosis->kind == DIAGNOSIS_AGREES && expects_results(plan)) {
+    if (status == HEALCL_OK && diagnosis->kind == DIAGNOSIS_AGREES && plan->expected > 0) {
         if (observer->progress)
             observer->progress(observer->context, plan->step_count, plan->step_count);
         run_whole(device, transcript, diagnosis);

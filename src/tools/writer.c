@@ -1,6 +1,5 @@
 #include "tools/writer.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
