@@ -464,7 +464,7 @@ static const struct command_option options[] = {
      KEPT_IN(struct compare_command, baselines), .take = take_word},
     {"fail-slower", 0, OPTION_WORD, "PERCENT",
      "exit with 5 if compute or a steady request takes more than this longer than the baseline's, "
-     "with its whole 95 % interval (at least 7 runs of each), in a second process too",
+     "with its whole interval (95 %, at least 7 runs of each), in a second process too",
      .take = take_percent},
     {"no-measure", 0, OPTION_FLAG, NULL,
      "do not measure how fast each device copies and multiplies",

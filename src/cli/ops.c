@@ -26,14 +26,6 @@ static void add_forms(cJSON *object, const struct operation_table *table,
     }
 }
 
-static void add_tunables(cJSON *object, uint32_t tunables)
-{
-    cJSON *list = json_add_array(object, "tunables");
-    for (int i = 0; i < TUNABLE_COUNT; i++)
-        if (tunables >> i & 1)
-            json_add_string(list, NULL, tunable_name((enum tunable)i));
-}
-
 /* The families of kernels. */
 static void add_families(cJSON *document)
 {
@@ -54,7 +46,10 @@ static void add_families(cJSON *document)
             JSON_ADD(about, STRING("name", variant->name),
                      STRING("style", kernel_style_name(variant->style)),
                      STRING("when", variant->when), STRING("source", variant->source));
-            add_tunables(about, variant->tunables);
+            cJSON *tunables = json_add_array(about, "tunables");
+            for (int number = 0; number < TUNABLE_COUNT; number++)
+                if (variant->tunables >> number & 1)
+                    json_add_string(tunables, NULL, tunable_name((enum tunable)number));
         }
     }
 }

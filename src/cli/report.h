@@ -10,7 +10,6 @@
 #include "opencl/self_test.h"
 #include "plan/memory.h"
 #include "tools/measure.h"
-#include "tools/roofline.h"
 
 /* ---- parts of documents ---- */
 

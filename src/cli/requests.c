@@ -268,13 +268,6 @@ static enum healcl_status run_session(struct requests *requests, struct healcl_d
     return HEALCL_OK;
 }
 
-static void release(const struct requests *requests)
-{
-    for (size_t i = 0; i < requests->input_count; i++)
-        free(requests->inputs[i].owned);
-    free(requests->inputs);
-}
-
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct request_inputs *live,
                                 struct progress *progress, struct request_facts *facts,
@@ -285,7 +278,9 @@ enum healcl_status requests_run(const struct healcl_transcript *transcript,
     enum healcl_status status = find_inputs(&requests, live, error);
     if (status == HEALCL_OK)
         status = run_session(&requests, device, error);
-    release(&requests);
+    for (size_t i = 0; i < requests.input_count; i++)
+        free(requests.inputs[i].owned);
+    free(requests.inputs);
     if (facts->audit.share == 0) {
         healcl_session_close(facts->session);
         facts->session = NULL;

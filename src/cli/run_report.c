@@ -528,15 +528,6 @@ static cJSON *row_of(cJSON *rows, const struct trace_span *span, const struct st
     return row;
 }
 
-/* Finds the start of the last repetition. */
-static size_t last_repetition(const struct trace *trace)
-{
-    size_t first = trace->count;
-    while (first > 0 && strcmp(trace->spans[first - 1].category, "repetition") != 0)
-        first--;
-    return first;
-}
-
 static bool is_kernel(const struct trace_span *span)
 {
     return span->track == TRACE_COMPUTE && span->program && span->end > span->start;
@@ -564,7 +555,9 @@ cJSON *report_launches(const struct plan *plan, const struct trace *trace,
 {
     struct timed_steps steps = {.of = NULL};
     cJSON *rows = cJSON_CreateArray();
-    const size_t first = last_repetition(trace);
+    size_t first = trace->count; /* of the last repetition */
+    while (first > 0 && strcmp(trace->spans[first - 1].category, "repetition") != 0)
+        first--;
     find_steps(plan, &steps);
     for (size_t i = first; i < trace->count; i++) {
         struct timed_step *step = step_of(&steps, &trace->spans[i]);

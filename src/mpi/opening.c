@@ -115,14 +115,6 @@ static enum healcl_status choose(struct opening *opening, const struct ranks *ra
 
 /* ---------------------------------------------------------------- opening */
 
-static enum healcl_status open_device(struct opening *opening, struct healcl_error *error)
-{
-    char selector[SELECTOR_SIZE];
-    const struct healcl_device_options options = {
-        .selector = device_selector(&opening->info, selector), .package = opening->package};
-    return healcl_device_open_with(&options, &opening->job.device, error);
-}
-
 static enum healcl_status open_transcript(struct opening *opening, const struct ranks *ranks,
                                           struct healcl_error *error)
 {
@@ -154,8 +146,11 @@ int opening_open(struct opening *opening, struct ranks *ranks)
     int code = ranks_agree(ranks, status, file, &error);
     if (code == GOES_ON)
         code = ranks_agree(ranks, compare(opening, ranks, &error), NULL, &error);
+    char selector[SELECTOR_SIZE];
+    const struct healcl_device_options options = {
+        .selector = device_selector(&opening->info, selector), .package = opening->package};
     if (code == GOES_ON && !opening->reference)
-        status = open_device(opening, &error);
+        status = healcl_device_open_with(&options, &opening->job.device, &error);
     return code == GOES_ON ? ranks_agree(ranks, status, NULL, &error) : code;
 }
 

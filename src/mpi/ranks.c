@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -144,7 +143,7 @@ void ranks_begin(struct ranks *ranks)
         return;
     }
     const int code = has_threads ? EXIT_DEVICE : EXIT_USAGE;
-    ranks_notice(ranks,
+    ranks_notice(ranks, "%s",
                  has_threads ? "cannot start a thread" : "this MPI does not let threads call it");
     verdict_report_last(code);
     MPI_Abort(ranks->comm, code);
@@ -227,16 +226,6 @@ void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes)
 }
 
 /* ---------------------------------------------------------------- errors */
-
-void ranks_notice(const struct ranks *ranks, const char *format, ...)
-{
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    print_notice("rank %d on %s: %s", ranks->rank, ranks->host, line);
-}
 
 /* The alarm if ending takes too long. */
 static volatile sig_atomic_t code_of_alarm;

@@ -54,8 +54,8 @@ void ranks_share(const struct ranks *ranks, void *data, size_t bytes);
 int ranks_first(const struct ranks *ranks, int code);
 
 /* Prints "PROGRAM: rank 3 on HOST: ...". Any thread may call this. */
-__attribute__((format(printf, 2, 3))) void ranks_notice(const struct ranks *ranks,
-                                                        const char *format, ...);
+#define ranks_notice(ranks, format, ...) \
+    print_notice("rank %d on %s: " format, (ranks)->rank, (ranks)->host, __VA_ARGS__)
 
 /* Returns what all ranks must do next: GOES_ON if the status of every rank is HEALCL_OK, else the
  * exit code of the first rank with an error. That rank prints its error like ranks_notice, after

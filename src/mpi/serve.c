@@ -86,11 +86,6 @@ static size_t result_count(const struct serve_command *self)
     return self->opening.transcript->plan->results;
 }
 
-static struct layout layout_of(const struct healcl_tensor_info *info)
-{
-    return layout_of_shape(info->rank, info->shape);
-}
-
 /* ---------------------------------------------------------------- files */
 
 static void input_path(const struct serve_command *self, const char *name, size_t input,
@@ -242,7 +237,7 @@ static enum healcl_status read_inputs(const struct serve_command *self,
     char path[PATH_SIZE];
     for (size_t i = 0; i < self->input_count; i++) {
         const struct healcl_tensor_info *info = input_of(self, i);
-        const struct layout layout = layout_of(info);
+        const struct layout layout = layout_of_shape(info->rank, info->shape);
         input_path(self, request->name, i, path);
         TRY(npy_read_file(path, (enum dtype)info->dtype, &layout, request->data[i], error));
     }
@@ -256,7 +251,7 @@ static enum healcl_status write_results(struct serve_command *self, const struct
     uint64_t bytes = 0;
     for (size_t i = 0; i < result_count(self); i++) {
         const struct healcl_tensor_info *info = &self->opening.transcript->results[i];
-        const struct layout layout = layout_of(info);
+        const struct layout layout = layout_of_shape(info->rank, info->shape);
         result_path(self, request->name, i, path);
         TRY(npy_write_file(path, (enum dtype)info->dtype, &layout,
                            request->data[self->input_count + i], error));

@@ -265,14 +265,6 @@ static const struct step *main_step(const struct diagnosis_state *state)
     return step;
 }
 
-/* The kernel's copies, which the reference has no use for. */
-static void forget_copies(struct diagnosis_state *state)
-{
-    for (size_t i = 0; i < state->count; i++)
-        if (state->first[i].kind == STEP_RELEASE && state->first[i].side == STEP_OF_KERNEL)
-            reference_forget(state->reference, state->first[i].in[0]->storage);
-}
-
 static enum healcl_status check_steps(struct diagnosis_state *state,
                                       const struct diagnose_observer *observer,
                                       struct healcl_error *error)
@@ -289,7 +281,9 @@ static enum healcl_status check_steps(struct diagnosis_state *state,
             if (observer->progress)
                 observer->progress(observer->context, first + j, plan->step_count);
             TRY(check_step(state, error));
-            forget_copies(state);
+            for (size_t k = 0; k < state->count; k++) /* copies that only a kernel needs */
+                if (state->first[k].kind == STEP_RELEASE && state->first[k].side == STEP_OF_KERNEL)
+                    reference_forget(state->reference, state->first[k].in[0]->storage);
             state->diagnosis->steps++;
             if (state->diagnosis->kind == DIAGNOSIS_AGREES)
                 continue;

@@ -7,7 +7,7 @@
 
 #include "plan/axes.h"
 #include "tools/results.h"
-#include "tools/view.h"
+#include "tools/writer.h"
 #include "tools/xmalloc.h"
 
 enum { SMALL_BYTES = 64 << 20 }; /* a larger case is not useful to send */

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/view.h"
-
 const char *arrangement_name(enum arrangement arrangement)
 {
     static const char *const names[] = {"contiguous", "offset",    "strided",

@@ -9,7 +9,6 @@
 #include "kernels/variant.h"
 #include "tools/results.h"
 #include "tools/variants.h"
-#include "tools/view.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- plans of problems */
@@ -72,6 +71,16 @@ static void fill_image(const struct problem *problem, const struct placement *pl
     problem_fill(&whole, random, bytes);
 }
 
+/* Copies an array in C order to the elements of a view. image: the contents of its storage. */
+static void scatter(const struct layout *layout, size_t size, void *image, const void *packed)
+{
+    const struct layout *layouts[] = {layout};
+    struct walk walk;
+    const char *from = packed;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), from += size)
+        memcpy((char *)image + walk.position[0] * (int64_t)size, from, size);
+}
+
 /* Fills the memory around the problem's tensors, then the tensors. */
 static void images_init(void *images[PARAMETERS_MAX], const struct problem *problem,
                         const struct placement *placement, const struct problem_data *data,
@@ -86,8 +95,8 @@ static void images_init(void *images[PARAMETERS_MAX], const struct problem *prob
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             const struct problem_tensor *tensor = &problem->tensors[i];
             if (tensor->present && problem_is_free(tensor) == (pass == 0))
-                view_scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
-                             images[placement->places[i].storage], data->packed[i]);
+                scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
+                        images[placement->places[i].storage], data->packed[i]);
         }
 }
 

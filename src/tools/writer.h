@@ -47,6 +47,14 @@ void writer_download(struct writer *writer, const char *name, enum dtype dtype,
 /* Writes another kind of entry, with one member, or with none if key is NULL. */
 void writer_entry(struct writer *writer, const char *type, const char *key, const char *value);
 
+/* The least number of elements of a one-axis storage from which view_put can make a view. */
+int64_t view_end(const struct layout *layout);
+
+/* Writes operations that make a tensor with this name and layout from a storage of one axis, by
+ * slices and reshapes. Returns false if its axes interlock. */
+bool view_put(struct writer *writer, const char *name, const char *storage,
+              const struct layout *layout);
+
 /* Ends the transcript and returns it, to be freed with free(). */
 char *writer_finish(struct writer *writer);
 

@@ -6,7 +6,7 @@
 
 #include "helper_script.h"
 #include "plan/passes.h"
-#include "tools/roofline.h"
+#include "tools/measure.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 

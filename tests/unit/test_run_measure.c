@@ -3,7 +3,6 @@
 
 #include "helper_device.h"
 #include "tools/measure.h"
-#include "tools/roofline.h"
 
 enum { MEMORIES = 4, MEBIBYTE = 1 << 20 };
 
