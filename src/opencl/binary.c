@@ -53,8 +53,8 @@ enum healcl_status binary_get(const struct healcl_device *device, const struct p
     const struct opencl *cl = device->cl;
     *binary = NULL;
     *bytes = 0;
-    TRY_CL(error, "clGetProgramInfo",
-           cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL));
+    TRY_CALL(error, cl, clGetProgramInfo, program->id, CL_PROGRAM_BINARY_SIZES, sizeof *bytes,
+             bytes, NULL);
     if (*bytes == 0)
         FAIL(error, HEALCL_DEVICE, "the driver gives no binary of it");
     unsigned char *data = calloc(1, *bytes);

@@ -484,7 +484,7 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
                (unsigned long long)bytes);
     if (flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
         REFUSE(error, "the memory is for reading or writing alone");
-    TRY_CL(error, "clRetainMemObject", device->cl->clRetainMemObject(memory));
+    TRY_CALL(error, device->cl, clRetainMemObject, memory);
     *buffer = (struct buffer){
         .bytes = bytes, .memory = memory, .serial = ++device->last_serial, .is_adopted = true};
     return HEALCL_OK;

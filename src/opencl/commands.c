@@ -195,9 +195,8 @@ static enum healcl_status read_times(struct healcl_device *device, struct comman
     for (; log->read < log->count; log->read++) {
         struct command *command = &log->commands[log->read];
         cl_int state = CL_QUEUED;
-        TRY_CL(error, "clGetEventInfo",
-               cl->clGetEventInfo(command->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
-                                  &state, NULL));
+        TRY_CALL(error, cl, clGetEventInfo, command->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                 sizeof state, &state, NULL);
         if (state < 0)
             TRY_CL(error, "a kernel", state);
         if (state != CL_COMPLETE)
@@ -220,7 +219,7 @@ void command_begin(struct healcl_device *device, struct command *command)
 static enum healcl_status time_on_host(struct healcl_device *device, struct command *command,
                                        struct healcl_error *error)
 {
-    TRY_CL(error, "clWaitForEvents", WAIT_CL(device->cl, clWaitForEvents, 1, &command->event));
+    TRY_CALL(error, device->cl, clWaitForEvents, 1, &command->event);
     uint64_t now = monotonic_nanoseconds();
     command->nanoseconds = now - command->enqueued;
     if (command->is_first)
@@ -256,7 +255,7 @@ static enum healcl_status await_log(struct healcl_device *device, struct command
     if (log->read == log->count)
         return HEALCL_OK;
     const struct command *last = &log->commands[log->count - 1];
-    TRY_CL(error, "clWaitForEvents", WAIT_CL(device->cl, clWaitForEvents, 1, &last->event));
+    TRY_CALL(error, device->cl, clWaitForEvents, 1, &last->event);
     return read_times(device, log, error);
 }
 
@@ -316,7 +315,7 @@ static enum healcl_status read_write(struct healcl_device *device, cl_event even
                                      struct clock_pair *pair, struct healcl_error *error)
 {
     cl_ulong first, end;
-    TRY_CL(error, "clWaitForEvents", WAIT_CL(device->cl, clWaitForEvents, 1, &event));
+    TRY_CALL(error, device->cl, clWaitForEvents, 1, &event);
     uint64_t on_host = monotonic_nanoseconds() - before;
     TRY(first_time(device, event, &first, error));
     TRY_CL(error, "clGetEventProfilingInfo",
@@ -334,9 +333,8 @@ static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem 
     static const cl_int data = 0;
     cl_event event = NULL;
     uint64_t before = monotonic_nanoseconds();
-    TRY_CL(error, "clEnqueueWriteBuffer",
-           device->cl->clEnqueueWriteBuffer(device->compute, memory, CL_FALSE, 0, sizeof data,
-                                            &data, 0, NULL, &event));
+    TRY_CALL(error, device->cl, clEnqueueWriteBuffer, device->compute, memory, CL_FALSE, 0,
+             sizeof data, &data, 0, NULL, &event);
     enum healcl_status status = read_write(device, event, before, pair, error);
     (void)device->cl->clReleaseEvent(event);
     return status;

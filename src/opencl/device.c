@@ -108,7 +108,7 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
     cl_int code = CL_SUCCESS;
     waiting_driver(device->info.platform);
     if (device->callers.context) {
-        TRY_CL(error, "clRetainContext", device->cl->clRetainContext(device->callers.context));
+        TRY_CALL(error, device->cl, clRetainContext, device->callers.context);
         device->context = device->callers.context;
         return HEALCL_OK;
     }
@@ -191,7 +191,7 @@ cl_int device_finish_compute(struct healcl_device *device)
 
 enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error)
 {
-    TRY_CL(error, "clFinish", WAIT_CL(device->cl, clFinish, device->transfer));
+    TRY_CALL(error, device->cl, clFinish, device->transfer);
     TRY_CL(error, "clFinish", device_finish_compute(device));
     return HEALCL_OK;
 }
@@ -254,18 +254,16 @@ enum healcl_status device_take_queue(struct healcl_device *device, cl_command_qu
     cl_device_id id = NULL;
     cl_command_queue_properties properties = 0;
     const struct opencl *cl = device->cl;
-    TRY_CL(error, "clGetCommandQueueInfo",
-           cl->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL));
-    TRY_CL(error, "clGetCommandQueueInfo",
-           cl->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL));
-    TRY_CL(error, "clGetCommandQueueInfo",
-           cl->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties,
-                                     NULL));
+    TRY_CALL(error, cl, clGetCommandQueueInfo, queue, CL_QUEUE_CONTEXT, sizeof context, &context,
+             NULL);
+    TRY_CALL(error, cl, clGetCommandQueueInfo, queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+    TRY_CALL(error, cl, clGetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, sizeof properties,
+             &properties, NULL);
     if (context != device->context || id != device->info.device_id)
         FAIL(error, HEALCL_USAGE, "the queue is of another %s",
              context != device->context ? "context" : "device");
     TRY(device_finish(device, error));
-    TRY_CL(error, "clRetainCommandQueue", cl->clRetainCommandQueue(queue));
+    TRY_CALL(error, cl, clRetainCommandQueue, queue);
     (void)cl->clReleaseCommandQueue(device->compute);
     device->compute = device->callers.queue = queue;
     device->queue_takes_times = properties & CL_QUEUE_PROFILING_ENABLE;
@@ -318,7 +316,7 @@ bool device_poll(struct healcl_device *device, bool is_new)
 enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
                                         struct healcl_error *error)
 {
-    TRY_CL(error, "clRetainContext", first->cl->clRetainContext(first->context));
+    TRY_CALL(error, first->cl, clRetainContext, first->context);
     device->context = first->context;
     device_turn_begin(device);
     enum healcl_status status = create_queues(device, error);

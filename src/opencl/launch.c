@@ -112,7 +112,7 @@ static enum healcl_status enqueue(struct healcl_device *device, const struct rec
                            ready->kernel->shared->name, !launch);
     if (++device->unflushed >= FLUSH_EVERY) {
         device->unflushed = 0;
-        TRY_CL(error, "clFlush", device->cl->clFlush(device->compute));
+        TRY_CALL(error, device->cl, clFlush, device->compute);
     }
     return HEALCL_OK;
 }

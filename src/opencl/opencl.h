@@ -105,4 +105,8 @@ enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const c
         }                                                                         \
     } while (0)
 
+/* Fails as TRY_CL with a call of a table's function. */
+#define TRY_CALL(error, cl, function, ...) \
+    TRY_CL(error, #function, WAIT_CL(cl, function, __VA_ARGS__))
+
 #endif

@@ -17,7 +17,7 @@ static enum healcl_status log_transfer(struct healcl_device *device, cl_event ev
 {
     if (!traced->event)
         return HEALCL_OK;
-    TRY_CL(error, "clRetainEvent", device->cl->clRetainEvent(event));
+    TRY_CALL(error, device->cl, clRetainEvent, event);
     *traced->event = event;
     return traced_command_log(traced, device, error);
 }
@@ -313,7 +313,7 @@ static enum healcl_status end_upload(struct healcl_device *device, cl_event even
         (void)device->cl->clReleaseEvent(device->upload);
     device->upload = event;
     device->commands++;
-    TRY_CL(error, "clFlush", device->cl->clFlush(device->transfer));
+    TRY_CALL(error, device->cl, clFlush, device->transfer);
     return log_transfer(device, event, traced, error);
 }
 
@@ -336,7 +336,7 @@ static enum healcl_status write_fresh(struct healcl_device *device, const struct
     TRY_CL(error, "clEnqueueWriteBuffer", code);
     if (is_staged) {
         staging_used_by(device, event);
-        TRY_CL(error, "clRetainEvent", device->cl->clRetainEvent(event));
+        TRY_CALL(error, device->cl, clRetainEvent, event);
     }
     return end_upload(device, event, &traced, error);
 }
@@ -477,9 +477,8 @@ enum healcl_status device_buffer_unmap(struct healcl_device *device, const struc
     overlap_begin(device,
                   &(struct command_use){.argument_count = is_slab ? 0 : 1, .arguments = &argument},
                   &awaited);
-    TRY_CL(error, "clEnqueueUnmapMemObject",
-           device->cl->clEnqueueUnmapMemObject(device->compute, buffer->memory, address,
-                                               AWAITED(awaited), device->overlaps ? &event : NULL));
+    TRY_CALL(error, device->cl, clEnqueueUnmapMemObject, device->compute, buffer->memory, address,
+             AWAITED(awaited), device->overlaps ? &event : NULL);
     overlap_end(device, event);
     return HEALCL_OK;
 }
@@ -561,7 +560,7 @@ static enum healcl_status begin_read(struct healcl_device *device, const struct 
     if (event)
         staging_used_by(device, event);
     TRY(status);
-    TRY_CL(error, "clFlush", device->cl->clFlush(device->compute));
+    TRY_CALL(error, device->cl, clFlush, device->compute);
     return HEALCL_OK;
 }
 
