@@ -438,10 +438,6 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
     if (derived_find(self, step->in[i], &key, table))
         return HEALCL_OK;
     int64_t k = layout->shape[0];
-    void *made = host_crt_inverses(self, step, i);
-    if (made)
-        return derived_add(self, step->in[i], &key, k * k, sizeof(struct twiddle), made, table,
-                           error);
     const struct buffer *moduli;
     struct layout pairs;
     struct job job;

@@ -90,8 +90,6 @@ void *host_lane_twiddles(const struct launcher *self, const struct step *step,
 /* uint [n + 1] of a permutation, or of its inverse. */
 void *host_permutation(const struct launcher *self, const struct step *step, bool inverse);
 
-/* struct twiddle [k,k]. */
-void *host_crt_inverses(const struct launcher *self, const struct step *step, int i);
 /* Whether the host knows that all elements of a view of input i are in [first, size). */
 bool host_indices_in_range(const struct launcher *self, const struct step *step, int i,
                            const struct layout *layout, int64_t first, int64_t size);

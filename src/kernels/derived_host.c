@@ -238,44 +238,6 @@ void *host_permutation(const struct launcher *self, const struct step *step, boo
     return !is_good ? NULL : inverse ? back : made;
 }
 
-/* a^-1 modulo q. It is 0 if q is 1, and q if no inverse exists. */
-static uint64_t inverse_of(uint64_t a, uint64_t q)
-{
-    uint64_t old_rest = q, rest = a % q, old_factor = 0, factor = 1 % q;
-    while (rest != 0) {
-        const uint64_t quotient = old_rest / rest, next_rest = old_rest % rest;
-        const uint64_t product = (uint64_t)((uint128)quotient * factor % q);
-        const uint64_t next =
-            old_factor >= product ? old_factor - product : old_factor + (q - product);
-        old_rest = rest;
-        rest = next_rest;
-        old_factor = factor;
-        factor = next;
-    }
-    return old_rest == 1 ? old_factor : q;
-}
-
-void *host_crt_inverses(const struct launcher *self, const struct step *step, int i)
-{
-    enum { MODULI_MAX = 8 }; /* each pair takes about a microsecond */
-    int64_t k;
-    struct modulus *q = read_moduli(self, step, i, &step->in[i]->layout, &k);
-    struct twiddle *made = q && k <= MODULI_MAX ? calloc((size_t)(k * k), sizeof *made) : NULL;
-    bool is_good = made != NULL;
-    for (int64_t j = 0; is_good && j < k; j++)
-        for (int64_t row = 0; is_good && row < j; row++) {
-            const uint64_t factor = inverse_of(q[row].value, q[j].value);
-            is_good = factor != q[j].value; /* else they are not coprime */
-            if (is_good)
-                made[row * k + j] = twiddle_of(factor, &q[j]);
-        }
-    free(q);
-    if (is_good)
-        return made;
-    free(made);
-    return NULL;
-}
-
 bool host_indices_in_range(const struct launcher *self, const struct step *step, int i,
                            const struct layout *layout, int64_t first, int64_t size)
 {
