@@ -14,16 +14,9 @@ static inline long8 load_groups(global const ELEMENT *from, long stride, ulong k
                        WIDEN_LANES(2, vload2(0, from + 3 * stride)));
     if (k == 4)
         return (long8)(WIDEN_LANES(4, vload4(0, from)), WIDEN_LANES(4, vload4(0, from + stride)));
-    element8 x;
-    x.s0 = from[0];
-    x.s1 = from[stride];
-    x.s2 = from[2 * stride];
-    x.s3 = from[3 * stride];
-    x.s4 = from[4 * stride];
-    x.s5 = from[5 * stride];
-    x.s6 = from[6 * stride];
-    x.s7 = from[7 * stride];
-    return WIDEN_LANES(8, x);
+    ELEMENT x[LANES];
+    UNROLL for (int i = 0; i < LANES; i++) x[i] = from[i * stride];
+    return WIDEN_LANES(8, vload8(0, x));
 }
 
 #define STORE_2(x, to) vstore2(JOIN(convert_, JOIN(ELEMENT, 2))(x), 0, to)
@@ -40,14 +33,9 @@ static inline void store_groups(long8 x, global ELEMENT *to, long stride, ulong 
         STORE_4(x.lo, to);
         STORE_4(x.hi, to + stride);
     } else {
-        to[0] = (ELEMENT)x.s0;
-        to[stride] = (ELEMENT)x.s1;
-        to[2 * stride] = (ELEMENT)x.s2;
-        to[3 * stride] = (ELEMENT)x.s3;
-        to[4 * stride] = (ELEMENT)x.s4;
-        to[5 * stride] = (ELEMENT)x.s5;
-        to[6 * stride] = (ELEMENT)x.s6;
-        to[7 * stride] = (ELEMENT)x.s7;
+        long values[LANES];
+        vstore8(x, 0, values);
+        UNROLL for (int i = 0; i < LANES; i++) to[i * stride] = (ELEMENT)values[i];
     }
 }
 

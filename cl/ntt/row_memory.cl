@@ -155,15 +155,9 @@ static inline void store_ordered(global word *x, ulong v, ulong8 residues, enum 
         STORE_EIGHT(residues, x + v);
         return;
     }
-    uint8 to = vload8(0, perm + v);
-    x[to.s0] = (word)residues.s0;
-    x[to.s1] = (word)residues.s1;
-    x[to.s2] = (word)residues.s2;
-    x[to.s3] = (word)residues.s3;
-    x[to.s4] = (word)residues.s4;
-    x[to.s5] = (word)residues.s5;
-    x[to.s6] = (word)residues.s6;
-    x[to.s7] = (word)residues.s7;
+    ulong values[8];
+    vstore8(residues, 0, values);
+    UNROLL for (uint i = 0; i < 8; i++) x[perm[v + i]] = (word)values[i];
 }
 
 static inline ulong8 load_ordered(global const word *x, ulong v, enum order order,
@@ -197,11 +191,9 @@ static inline ulong8 load_one(global const char *at, struct tensor_row in, const
     uint size = in.size;
     if (in.stride == 1)
         return load_numbers_8(at, size);
-    return as_ulong8(
-        (long8)(load_number(at + by->offset[0], size), load_number(at + by->offset[1], size),
-                load_number(at + by->offset[2], size), load_number(at + by->offset[3], size),
-                load_number(at + by->offset[4], size), load_number(at + by->offset[5], size),
-                load_number(at + by->offset[6], size), load_number(at + by->offset[7], size)));
+    ulong values[8];
+    UNROLL for (uint i = 0; i < 8; i++) values[i] = (ulong)load_number(at + by->offset[i], size);
+    return vload8(0, values);
 }
 
 /* If memory has only these two rows, whole vectors are loaded instead of pieces. */
@@ -263,14 +255,9 @@ static inline void store_one(ulong8 value, global char *at, struct tensor_row ou
         store_numbers_8(at, size, value);
         return;
     }
-    store_number(at + by->offset[0], size, value.s0);
-    store_number(at + by->offset[1], size, value.s1);
-    store_number(at + by->offset[2], size, value.s2);
-    store_number(at + by->offset[3], size, value.s3);
-    store_number(at + by->offset[4], size, value.s4);
-    store_number(at + by->offset[5], size, value.s5);
-    store_number(at + by->offset[6], size, value.s6);
-    store_number(at + by->offset[7], size, value.s7);
+    ulong values[8];
+    vstore8(value, 0, values);
+    UNROLL for (uint i = 0; i < 8; i++) store_number(at + by->offset[i], size, values[i]);
 }
 
 static inline void store_two(ulong8 *a, global char *at, struct tensor_row out,
