@@ -14,49 +14,44 @@
 
 #include "core/clock.h"
 
-enum {
-    TEMPORARY_MAX = 64,
-    TEMPORARY_PATH_SIZE = 4096,
-    MAPPING_MAX = 64,
-    MAPPING_PATH_SIZE = 481,
-    WAITING_MAX = 16
-};
+enum { SLOTS = 64, PATH_SIZE = 4096 };
 
-/* All tables change only under the lock. Entries of the first two do not change while they are
- * taken. A signal handler cannot wait for a lock, so it reads only taken entries. */
+/* All tables change only under the lock. A slot does not change while it is taken. A signal handler
+ * cannot wait for a lock, so it reads only taken slots. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+struct slot {
+    atomic_bool taken;
+    uintptr_t begin, end; /* of a mapped file */
+    char path[PATH_SIZE];
+};
+
 static struct shared {
-    struct temporary {
-        atomic_bool taken;
-        char path[TEMPORARY_PATH_SIZE];
-    } temporaries[TEMPORARY_MAX];
+    struct slot temporaries[SLOTS];
     atomic_uint_least64_t since; /* when the call began; 0: no call */
     const char *call;
     char driver[WAITING_SIZE / 2];
     _Atomic uint32_t trial, first_trial;
 } own, *shared = &own;
 
-static struct mapping {
-    atomic_bool taken;
-    uintptr_t begin, end;
-    char path[MAPPING_PATH_SIZE];
-} mappings[MAPPING_MAX];
+static struct slot mappings[SLOTS];
 
-/* ---------------------------------------------------------------- temporary files */
-
-static void note_temporary(const char *path)
+static void note(struct slot table[SLOTS], const void *begin, size_t length, const char *path)
 {
-    size_t i = 0, size = strlen(path) + 1;
+    size_t i = 0;
     pthread_mutex_lock(&lock);
-    while (i < TEMPORARY_MAX && shared->temporaries[i].taken)
+    while (i < SLOTS && table[i].taken)
         i++;
-    if (i < TEMPORARY_MAX && size <= TEMPORARY_PATH_SIZE) {
-        memcpy(shared->temporaries[i].path, path, size);
-        shared->temporaries[i].taken = true;
+    if (i < SLOTS) {
+        table[i].begin = (uintptr_t)begin;
+        table[i].end = table[i].begin + length;
+        snprintf(table[i].path, PATH_SIZE, "%s", path);
+        table[i].taken = true;
     }
     pthread_mutex_unlock(&lock);
 }
+
+/* ---------------------------------------------------------------- temporary files */
 
 int temporary_create(const char *path, mode_t mode)
 {
@@ -69,7 +64,7 @@ int temporary_create(const char *path, mode_t mode)
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     const int code = errno;
     if (file >= 0)
-        note_temporary(path);
+        note(shared->temporaries, NULL, 0, path);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = code;
     return file;
@@ -78,7 +73,7 @@ int temporary_create(const char *path, mode_t mode)
 void temporary_forget(const char *path)
 {
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < TEMPORARY_MAX; i++)
+    for (size_t i = 0; i < SLOTS; i++)
         if (shared->temporaries[i].taken && strcmp(shared->temporaries[i].path, path) == 0)
             shared->temporaries[i].taken = false;
     pthread_mutex_unlock(&lock);
@@ -86,7 +81,7 @@ void temporary_forget(const char *path)
 
 void temporary_remove_all(void)
 {
-    for (size_t i = 0; i < TEMPORARY_MAX; i++)
+    for (size_t i = 0; i < SLOTS; i++)
         if (shared->temporaries[i].taken)
             (void)unlink(shared->temporaries[i].path);
 }
@@ -153,23 +148,13 @@ bool trial_end(bool goes_on)
 
 void mapping_note(const void *begin, size_t length, const char *path)
 {
-    size_t i = 0;
-    pthread_mutex_lock(&lock);
-    while (i < MAPPING_MAX && mappings[i].taken)
-        i++;
-    if (i < MAPPING_MAX) {
-        mappings[i].begin = (uintptr_t)begin;
-        mappings[i].end = mappings[i].begin + length;
-        snprintf(mappings[i].path, MAPPING_PATH_SIZE, "%s", path);
-        mappings[i].taken = true;
-    }
-    pthread_mutex_unlock(&lock);
+    note(mappings, begin, length, path);
 }
 
 void mapping_forget(const void *begin)
 {
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < MAPPING_MAX; i++)
+    for (size_t i = 0; i < SLOTS; i++)
         if (mappings[i].taken && mappings[i].begin == (uintptr_t)begin)
             mappings[i].taken = false;
     pthread_mutex_unlock(&lock);
@@ -178,7 +163,7 @@ void mapping_forget(const void *begin)
 const char *mapping_path(const void *address)
 {
     uintptr_t place = (uintptr_t)address;
-    for (size_t i = 0; i < MAPPING_MAX; i++)
+    for (size_t i = 0; i < SLOTS; i++)
         if (mappings[i].taken && mappings[i].begin <= place && place < mappings[i].end)
             return mappings[i].path;
     return NULL;

@@ -60,7 +60,7 @@ bool trial_end(bool goes_on);
 
 /* ---- mapped files ---- */
 
-/* path: the file's name for messages, cut after 480 bytes. */
+/* path: the file's name for messages, cut after 4095 bytes. */
 void mapping_note(const void *begin, size_t length, const char *path);
 void mapping_forget(const void *begin);
 

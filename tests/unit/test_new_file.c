@@ -187,14 +187,14 @@ static void knows_what_is_mapped(void **state)
 {
     (void)state;
     static char first[100], second[100];
-    char path[600];
+    char path[5000];
     memset(path, 'p', sizeof path);
     path[sizeof path - 1] = 0;
     mapping_note(first, sizeof first, "one");
     mapping_note(second, sizeof second, path);
     assert_string_equal(mapping_path(first), "one");
     assert_string_equal(mapping_path(first + 99), "one");
-    assert_int_equal(strlen(mapping_path(second + 50)), 480);
+    assert_int_equal(strlen(mapping_path(second + 50)), 4095);
     mapping_forget(first);
     assert_null(mapping_path(first));
     assert_non_null(mapping_path(second));
