@@ -556,21 +556,25 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
 }
 
 /* Leaves out more and more of what compilers may fail of, until the kernels run. Where the process
- * ends meanwhile, supervise.h has the next one begin behind that. */
+ * ends meanwhile, supervise.h has the next one begin behind that. A failure leaves no program
+ * behind. If a binary was loaded, it may be at fault: then the same is tried once more. */
 static enum healcl_status try_compilers(struct healcl_device *device, struct outputs *outputs,
                                         struct healcl_error *error)
 {
     bool runs = false;
-    for (uint32_t limit = trial_first();;) {
+    uint32_t repeated = UINT32_MAX;
+    for (uint32_t limit = trial_first();; healcl_error_clear(error)) {
         device->info.compiler_limit = limit;
         trial_note(limit < COMPILER_NOT_OPTIMIZING ? limit + 1 : 0);
         enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], &runs, error);
         trial_note(0);
-        if (runs || status != HEALCL_DEVICE || limit >= COMPILER_NOT_OPTIMIZING)
+        if (status != HEALCL_DEVICE && (status != HEALCL_OK || device->info.failed_families == 0))
             return status;
-        healcl_error_clear(error);
-        /* The same again where a binary that was there may be at fault. */
-        limit += !device_programs_discard(device) || device->programs->package;
+        const bool had_binary = device_programs_discard(device) && !device->programs->package;
+        if (had_binary && repeated != limit)
+            repeated = limit;
+        else if (runs || limit++ >= COMPILER_NOT_OPTIMIZING)
+            return status;
     }
 }
 
@@ -580,15 +584,6 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     NEED_MEMORY(outputs, error);
     device->programs->distrusted = false;
     enum healcl_status status = try_compilers(device, outputs, error);
-    /* A failure leaves nothing behind; a binary that was there may be at fault, and not what the
-     * compiler makes now. */
-    bool fails = status == HEALCL_DEVICE || device->info.failed_families != 0;
-    if (fails && device_programs_discard(device)) {
-        healcl_error_clear(error);
-        status = try_compilers(device, outputs, error);
-        if (status == HEALCL_DEVICE)
-            (void)device_programs_discard(device);
-    }
     device->programs->distrusted = status != HEALCL_OK;
     device_pool_empty(device);
     free(outputs);
