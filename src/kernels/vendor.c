@@ -77,14 +77,15 @@ static const struct vendor_launch *launch_of(const struct plan *plan, const stru
     const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
     const struct vendor_kernel *kernel = kernel_at(plan, step, i);
     const struct vendor_launch *launch = made;
-    const char *obstacle = NULL;
     if (!kernel || alternative >= kernel->alternative_count)
         return NULL;
-    if (!vendor_is_for_device(kernel, &device->info))
-        obstacle = VENDOR_OF_OTHERS;
-    else if (plan && is_of_passes(step))
-        obstacle = "a pass has changed the step";
-    if (!obstacle && plan) {
+    const bool is_for_device = vendor_is_for_device(kernel, &device->info);
+    if (!is_for_device || (plan && is_of_passes(step))) {
+        (void)ERROR(why, HEALCL_DEVICE,
+                    is_for_device ? "a pass has changed the step" : VENDOR_OF_OTHERS);
+        return NULL;
+    }
+    if (plan) {
         struct expression_values values;
         set_values(step, &values);
         vendor_set_alternative(kernel, alternative, &values);
@@ -92,16 +93,13 @@ static const struct vendor_launch *launch_of(const struct plan *plan, const stru
             error_prefix(why, "%s: kernel '%s': ", kernel->manifest, kernel->kernel);
             return NULL;
         }
-    } else if (!obstacle) {
+    } else {
         launch = alternative == 0 ? &step->vendor->launches[i]
                                   : vendor_launch_tuned(step->vendor, i, alternative);
     }
-    if (!obstacle && launch->possible)
+    if (launch->possible)
         return launch;
-    if (obstacle)
-        (void)ERROR(why, HEALCL_DEVICE, "%s", obstacle);
-    else
-        (void)ERROR(why, HEALCL_DEVICE, "'%s' does not hold", expression_text(kernel->when));
+    (void)ERROR(why, HEALCL_DEVICE, "'%s' does not hold", expression_text(kernel->when));
     return NULL;
 }
 

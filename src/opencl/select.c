@@ -384,13 +384,13 @@ enum healcl_status device_check_usable(const struct device_info *info, struct he
     const char *why = device_unusable(info), *space = *info->name ? " " : "";
     if (!why)
         return HEALCL_OK;
-    if (info->fault == CL_SUCCESS)
-        FAIL(error, HEALCL_USAGE, "device %u:%u%s%s cannot be used: %s", info->platform_index,
-             info->device_index, space, info->name, why);
-    (void)opencl_error(error, info->fault, info->fault_call, __FILE__, __LINE__);
+    enum healcl_status status =
+        info->fault == CL_SUCCESS
+            ? ERROR(error, HEALCL_USAGE, "%s", why)
+            : opencl_error(error, info->fault, info->fault_call, __FILE__, __LINE__);
     error_prefix(error, "device %u:%u%s%s cannot be used: ", info->platform_index,
                  info->device_index, space, info->name);
-    return HEALCL_DEVICE;
+    return status;
 }
 
 void device_allow_packaged(struct device_info *list, size_t count)
@@ -464,20 +464,16 @@ enum { DEVICES_TEXT_SIZE = 400 };
 static const char *devices_text(const struct device_info *list, size_t count,
                                 char text[DEVICES_TEXT_SIZE])
 {
-    size_t length = (size_t)snprintf(text, DEVICES_TEXT_SIZE, "there %s", count > 1 ? "are" : "is");
-    for (size_t i = 0; i < count; i++) {
+    size_t used = (size_t)snprintf(text, DEVICES_TEXT_SIZE, "there %s", count > 1 ? "are" : "is");
+    for (size_t i = 0; i < count && used < DEVICES_TEXT_SIZE; i++) {
         const char *fault = device_unusable(&list[i]);
-        char item[DEVICES_TEXT_SIZE];
-        int needed = snprintf(item, sizeof item, "%s %u:%u %s%s%s%s", i > 0 ? "," : "",
-                              list[i].platform_index, list[i].device_index, list[i].name,
-                              fault ? " (" : "", fault ? fault : "", fault ? ")" : "");
-        if (needed < 0 || length + (size_t)needed + sizeof ", ..." > DEVICES_TEXT_SIZE) {
-            snprintf(text + length, DEVICES_TEXT_SIZE - length, "%s ...", i > 0 ? "," : "");
-            break;
-        }
-        memcpy(text + length, item, (size_t)needed + 1);
-        length += (size_t)needed;
+        used +=
+            (size_t)snprintf(text + used, DEVICES_TEXT_SIZE - used, "%s %u:%u %s%s%s%s",
+                             i > 0 ? "," : "", list[i].platform_index, list[i].device_index,
+                             list[i].name, fault ? " (" : "", fault ? fault : "", fault ? ")" : "");
     }
+    if (used >= DEVICES_TEXT_SIZE)
+        strcpy(text + DEVICES_TEXT_SIZE - sizeof "...", "...");
     return text;
 }
 
