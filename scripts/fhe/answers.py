@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from fhe import ckks, sharpen
-from fhe.keys import SecretKey
+from fhe._secret import SecretKey
 from fhe.ring import RnsRing
 
 ERROR_BARS = {"classes": 1e-3, "labels": 1e-2, "slots": 1e-3}

@@ -21,7 +21,7 @@ SCALE_BITS = 34            # ... times 2^34
 
 def values(t, shape):
     """Integers in [-2^10, 2^10]."""
-    return t.sampler.rng.integers(-(1 << VALUE_BITS), 1 << VALUE_BITS, shape)
+    return t.values.integers(-(1 << VALUE_BITS), 1 << VALUE_BITS, shape)
 
 
 def upload_key_part(t, old, limb):
@@ -61,7 +61,7 @@ def rotate(t, ct, steps):
     indices = t.upload(galois_indices(t.ring.n, element).reshape(-1, 1, 1))
     turned = t.op("take_along_axis", ct, indices, 0, t.empty(t.array(ct).shape))
     c0, c1 = t.pick(turned, Ellipsis, 0, slice(None)), t.pick(turned, Ellipsis, 1, slice(None))
-    totals = switch(t, c1, t.secret.turned(element))
+    totals = switch(t, c1, t.secret.turned(element).values)
     t.op("set_const_val", c1, 0)
     for part, total in zip((c0, c1), totals):
         flat = t.op("squeeze", total, 0)

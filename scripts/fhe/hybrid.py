@@ -16,7 +16,8 @@ import numpy as np
 
 from bundled_workloads import intt_args, ntt_args
 from fhe import ckks
-from fhe.keys import digit_factors, galois_indices
+from fhe._secret import digit_factors
+from fhe.keys import galois_indices
 from fhe.program import Program
 from fhe.ring import RnsRing
 from transcript_builder import ntt_primes
@@ -213,7 +214,7 @@ def run(seed, sink, name, n, limbs, dnum):
     parameters = Parameters(n, limbs, dnum)
     t = Program(seed, RnsRing(n, parameters.primes + parameters.special), sink)
     h = Hybrid(t, parameters)
-    x, y = (t.sampler.rng.integers(-(1 << VALUE_BITS), 1 << VALUE_BITS, (n // 2,))
+    x, y = (t.values.integers(-(1 << VALUE_BITS), 1 << VALUE_BITS, (n // 2,))
             for _ in (0, 1))
     element, last = ckks.rotation(n, STEPS), parameters.primes[-1]
     with t.segment("upload_inf_context"):
@@ -221,7 +222,7 @@ def run(seed, sink, name, n, limbs, dnum):
         indices = h.upload(galois_indices(n, element).reshape(1, n, 1))
     t.nothing()
     with t.segment("upload_ek"):
-        keys = [h.upload_key(old) for old in (t.secret.turned(element), t.secret.square())]
+        keys = [h.upload_key(old) for old in (t.secret.turned(element).values, t.secret.square())]
     t.nothing()
     with t.segment("upload_ct_1"):
         # the second scale is the prime that the product is divided by

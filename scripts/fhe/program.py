@@ -6,10 +6,10 @@ import hashlib
 import numpy as np
 
 from bundled_workloads import index, intt_args, ntt_args
-from fhe.keys import BASE_BITS, SecretKey, full_factors
+from fhe._secret import Sampler, SecretKey
+from fhe.keys import BASE_BITS, full_factors
 from fhe.machine import FastMachine
-from fhe.sampling import Sampler
-from transcript_builder import Transcript
+from transcript_builder import Rng, Transcript
 
 KEY_STREAM = 2**32  # sets the seed of keys and errors apart from that of names
 PAIRS_LIMIT = 64  # the butterflies' indices are only a hint: large rings do without
@@ -24,8 +24,9 @@ class Program(Transcript):
     def __init__(self, seed, ring, sink=None):
         super().__init__(seed, sink=sink)
         self.machine = FastMachine()
-        self.ring, self.sampler = ring, Sampler(seed + KEY_STREAM)
-        self.secret = SecretKey(ring, self.sampler.ternary((ring.n,)))
+        self.ring, self.values = ring, Rng(seed + KEY_STREAM)
+        self.sampler = Sampler(self.values.words)
+        self.secret = SecretKey(ring, self.sampler.ternary(ring.n))
         self.tables, self.results = {}, []
 
     def upload_tables(self):

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from fhe._secret import Polynomials
 from transcript_builder import Ring
 
 ONE_STEP_LIMIT = 2**50  # a product of residues below it is reduced in one step
@@ -66,7 +67,7 @@ class Modulus:
         return np.take(a, 0, axis=axis)
 
 
-class RnsRing:
+class RnsRing(Polynomials):
     """The ring for given primes. `tables` holds what the operations of HEAL want."""
 
     def __init__(self, n, primes):
@@ -90,26 +91,6 @@ class RnsRing:
     def times(self, a, b):
         """The product of values, one by one."""
         return self.limbwise(Modulus.times, a, b)
-
-    def negative(self, a):
-        return self.limbwise(lambda modulus, x: wrap_down(modulus.q - x, modulus.q), a)
-
-    def times_int(self, a, factor):
-        """a times any Python integer."""
-        return self.limbwise(lambda modulus, x: modulus.times(x, np.int64(factor % modulus.q)), a)
-
-    def from_integers(self, values):
-        """Signed integers [..., n] (int64, or object for longer ones) -> [..., k, n]."""
-        return np.stack([(values % q).astype(np.int64) for q in self.primes], axis=-2)
-
-    def to_integers(self, a):
-        """Coefficients [..., k, n] -> object [..., n] in (-Q/2, Q/2], Q the product of primes."""
-        total = 0
-        for j, q in enumerate(self.primes):
-            others = self.full // q
-            total = total + a[..., j, :].astype(object) * (others * pow(others, -1, q))
-        total = total % self.full
-        return total - (total > self.full // 2).astype(object) * self.full
 
     def forward(self, a):
         """Coefficients -> values, in natural order."""

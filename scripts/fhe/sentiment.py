@@ -152,4 +152,4 @@ def upload_rotation(t, steps, by_permute):
         indices = np.stack([indices, indices]).astype(np.int32)
     else:
         indices = indices.reshape((1,) * 13 + (-1, 1))
-    return t.upload(indices), t.upload_switching_key(t.secret.turned(element))
+    return t.upload(indices), t.upload_switching_key(t.secret.turned(element).values)

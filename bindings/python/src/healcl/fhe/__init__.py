@@ -13,9 +13,9 @@ from ._bootstrapping import Bootstrapping
 from ._evaluator import Evaluator, Key, from_arrays
 from ._linear import LinearTransform
 from ._operands import Ciphertext, Plaintext
-from ._ring import Ring
+from ._ring import Ring, primes
 from ._seal import SealEvaluator, from_seal
 
 __all__ = ["Bootstrapping", "Ciphertext", "Evaluator", "Key", "LinearTransform", "Plaintext",
            "Ring", "SealEvaluator", "base_convert", "from_arrays", "from_seal", "intt",
-           "key_switch", "ntt", "rescale"]
+           "key_switch", "ntt", "primes", "rescale"]

@@ -11,7 +11,7 @@ from .._errors import ArgumentError, integer
 from ._linear import LinearTransform
 from ._operands import Ciphertext
 from ._polynomial import depth, power_products
-from ._ring import _is_prime
+from ._ring import primes
 
 if TYPE_CHECKING:
     from ._evaluator import Evaluator
@@ -55,16 +55,14 @@ class Bootstrapping:
         self.special, self.dnum, self.doublings = special, dnum, doublings
         slots, middle = self.n // 2, depth(degree) + doublings
         counts = [1, self.levels, stages[1], middle + stages[0], special]
-        primes: List[int] = []
-        for width, count in zip((base_bits, scale_bits, slot_bits or bits, bits, special_bits),
-                                counts):
-            primes += _near(width, self.n, count, primes)
-        self.moduli, self.scale = primes, 2.0**scale_bits
+        widths = [base_bits, scale_bits, slot_bits or bits, bits, special_bits]
+        self.moduli = primes(self.n, *np.repeat(widths, counts).tolist())
+        self.scale = 2.0**scale_bits
         self._scale = 2.0**bits
         self._cosine = np.polynomial.chebyshev.chebinterpolate(
             lambda x: np.cos(2 * np.pi * (bound * x - 0.25) / 2**doublings), degree)
         forward, backward = _butterflies(self.n)
-        factors = 0.5 / bound, primes[0] / (2 * np.pi * self.scale)
+        factors = 0.5 / bound, self.moduli[0] / (2 * np.pi * self.scale)
         self._to_slots, self._to_coefficients = (
             [LinearTransform({k if k <= slots // 2 else k - slots: diagonal * factor**(1 / count)
                               for k, diagonal in matrix.items()}, slots)
@@ -109,18 +107,6 @@ class Bootstrapping:
         first = he.special
         return he._on.keep(("unit", sign, level),
                            lambda: he._on.encoded(row, first, first + level + 1))
-
-
-def _near(bits: int, n: int, count: int, used: Sequence[int]) -> List[int]:
-    """Primes that are 1 modulo 2n, the nearest to 2^bits that are not used."""
-    found: List[int] = []
-    distance = 0
-    while len(found) < count:
-        for q in {(1 << bits) + 1 + distance, (1 << bits) + 1 - distance}:
-            if len(found) < count and q not in used and _is_prime(q):
-                found.append(q)
-        distance += 2 * n
-    return found
 
 
 def _butterflies(n: int) -> "tuple[List[_Matrix], List[_Matrix]]":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
@@ -27,6 +27,20 @@ def _is_prime(q: int) -> bool:
         if x != q - 1 and (x != 1 or power != odd):
             return False
     return True
+
+
+def primes(n: int, *bits: int) -> List[int]:
+    """Different primes that are 1 modulo 2n, the largest of these numbers of bits.
+
+        ring = fhe.Ring(8192, fhe.primes(8192, 60, 40, 40, 60))
+    """
+    found: List[int] = []
+    for each in bits:
+        q = ((1 << each) - 2) // (2 * n) * 2 * n + 1
+        while q in found or not _is_prime(q):
+            q -= 2 * n
+        found.append(q)
+    return found
 
 
 def _powers(base: int, n: int, q: int) -> np.ndarray:
