@@ -115,6 +115,31 @@ class Arrays(unittest.TestCase):
             np.testing.assert_array_equal(fhe.intt(found[0], rest), residues(
                 [(x + half) // last for x in integers(a, PRIMES)], PRIMES[:3]))
 
+    @both
+    def test_division_by_special_primes(self, dev):
+        """Its errors are small and about 0 on average: a bias adds up in slot 0."""
+        ring, low = self.ring, self.ring.pick([0])
+        keys = np.stack([self.random(ring) for _ in range(2)])
+        a, special = self.random(low), math.prod(PRIMES[1:])
+        values = fhe.ntt(a % np.array(PRIMES)[:, None], ring)
+        for turn, element in (("key_switch", 1), ("within", 5)):
+            wide = values * keys.astype(object) % np.array(PRIMES, object)[:, None]
+            wide = wide.astype(np.int64)[..., ring.automorphism(element)]
+            if element == 1:
+                found = fhe.key_switch(values[:1], keys[None], ring, 3, device=dev)
+            else:
+                with fhe.from_arrays(dev, ring, special=3, galois_keys={element: keys[None]},
+                                     turn=turn, generator=5) as he:
+                    one = he.load(np.stack((0 * values[:1], values[:1])), 1.0)
+                    found = he.rotate(one, 1).read()
+            errors = np.array([
+                (int(x) - y + PRIMES[0] // 2) % PRIMES[0] - PRIMES[0] // 2
+                for part, row in zip(found, wide) for x, y in zip(
+                    fhe.intt(part, low)[0], [(2 * v + special) // (2 * special) for v in
+                                             integers(fhe.intt(row, ring), PRIMES)])])
+            self.assertLess(abs(errors).max(), 3)
+            self.assertLess(abs(errors.mean()), 0.4)
+
     def test_recordings_without_inputs_have_tables(self):
         key, a = (np.ones(shape, np.int64) for shape in ((3, 2, 4, 32), (2, 3, 32)))
         with tempfile.TemporaryDirectory() as folder, fhe.from_arrays(

@@ -29,8 +29,8 @@ class Arithmetic:
     ring     the special primes first, so that the primes of each level are one range with them
     special  how many they are
     dnum     digits of the full modulus in key switching
-    nearest  whether rescale(), and switch(), round to the nearest integer, or down (and further,
-             by less than the number of special primes, where there are several)
+    nearest  whether rescale(), and switch(), round to the nearest integer, or down. Of s special
+             primes switch() errs by at most s/2 around the nearest, or by less than s below
 
     Tables and constants go to the device when they are first used. Few calls count: each launch
     takes a device about as long as 1,000 butterflies.
@@ -180,10 +180,11 @@ class Arithmetic:
 
     def _start(self) -> Any:
         """Values [2, 1, all primes, n] that round a division by the special primes' product P: half
-        of it is added modulo P, and subtracted from the quotient where that is divided by P."""
+        of it is added modulo P, and subtracted from the quotient where that is divided by P. With s
+        special primes s/2 of it, as convert() gives (s - 1)/2 of it too much on average."""
         engine, moduli, special = self.engine, self.ring.moduli, self.special
         count, product = len(moduli), math.prod(moduli[:special])
-        half = product >> 1
+        half = special * product >> 1
         halves = self.upload([[half % q] for q in moduli[:special]] + [
             [half * pow(product, -1, q) % q] for q in moduli[special:]], False)
         out = engine.modsum(engine.zeros((1, 1, count, self.ring.n), np.int64), halves,
@@ -205,12 +206,12 @@ class Arithmetic:
         engine, special, digits, count = self.engine, self.special, spread.shape[0], len(keys)
         end = special + added.shape[2]
         column, moduli = self.column(special, end), self.moduli(0, end)
-        if self.nearest[1]:
-            start = self.keep(("start", end, count), lambda: engine.expand(
-                self.keep("start", self._start)[:, :, :end], 1, count))
-            total = engine.modsum(start, 0, self.column(0, end))
-        else:
+        start = self.keep(("start", end, count), lambda: engine.expand(
+            self.keep("start", self._start)[:, :, :end], 1, count)) if self.nearest[1] else None
+        if start is None or indices is not None:
             total = engine.zeros((2, count, end, self.ring.n), np.int64)
+        else:
+            total = engine.modsum(start, 0, self.column(0, end))
         target = total[:added.shape[0], :, special:]
         engine.modsum(target, added, column, target)
         for i, key in enumerate(keys):
@@ -218,6 +219,8 @@ class Arithmetic:
                                    total[:, i], -1)
         if indices is not None:
             total = engine.take_along_axis(total, indices, 3)
+            if start is not None:  # not before the turn, which negates coefficients
+                engine.modsum(total, start, self.column(0, end), total)
         rest, x = total[:, :, special:], self.coefficients(total[:, :, :special], 0, special)
         self.prepare(x, [range(special)])
         if summed:  # before the transforms: one for all
