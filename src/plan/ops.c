@@ -101,7 +101,7 @@ struct healcl_operations *operations_retain(const struct healcl_operations *hand
     return handle->self;
 }
 
-enum healcl_status operation_table_create(struct operation_table **table,
+enum healcl_status operation_table_create(const void *owner, struct operation_table **table,
                                           struct healcl_error *error)
 {
     struct operation_table *made = calloc(1, sizeof *made);
@@ -111,6 +111,7 @@ enum healcl_status operation_table_create(struct operation_table **table,
         free(made);
         NO_MEMORY(error);
     }
+    made->owner = owner;
     *table = made;
     return HEALCL_OK;
 }
@@ -122,11 +123,6 @@ void operation_table_free(struct operation_table *table)
     arena_free(table->arena);
     free(table->added);
     free(table);
-}
-
-void operation_table_set_owner(struct operation_table *table, const void *owner)
-{
-    table->owner = owner;
 }
 
 const void *operation_table_owner(const struct operation_table *table)

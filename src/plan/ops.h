@@ -95,8 +95,8 @@ struct healcl_operations *operations_retain(const struct healcl_operations *hand
 /* The table in options, or NULL. options may be NULL. */
 const struct operation_table *operations_of_options(const struct healcl_plan_options *options);
 
-/* Errors: HEALCL_NO_MEMORY. */
-enum healcl_status operation_table_create(struct operation_table **table,
+/* owner: what the table is a part of, or NULL. Errors: HEALCL_NO_MEMORY. */
+enum healcl_status operation_table_create(const void *owner, struct operation_table **table,
                                           struct healcl_error *error);
 void operation_table_free(struct operation_table *table);
 
@@ -116,8 +116,7 @@ size_t operation_count(const struct operation_table *table);
 /* Form i of a table, built-in operations first; NULL beyond the last one. */
 const struct form *form_at(const struct operation_table *table, size_t i);
 
-/* The owner that a table is a part of; NULL if none was set. */
-void operation_table_set_owner(struct operation_table *table, const void *owner);
+/* The owner that a table is a part of; NULL if none. */
 const void *operation_table_owner(const struct operation_table *table);
 
 /* number: below operation_count. */

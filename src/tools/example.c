@@ -195,8 +195,8 @@ static enum healcl_status make_tables(struct reading *reading, const struct oper
     struct examples *examples = reading->examples;
     const struct operation *operation;
     for (int side = 0; side < EXAMPLE_SIDES; side++)
-        TRY(operation_table_create(&examples->tables[side], error));
-    TRY(operation_table_create(&reading->noting, error));
+        TRY(operation_table_create(NULL, &examples->tables[side], error));
+    TRY(operation_table_create(NULL, &reading->noting, error));
     for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
         struct copy *copies =
             xchecked(arena_alloc(examples->arena, (EXAMPLE_SIDES + 1) * sizeof *copies));

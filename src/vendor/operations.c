@@ -32,13 +32,12 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
     struct vendor_operations *made = calloc(1, sizeof *made);
     NEED_MEMORY(made, error);
     made->arena = arena_create();
-    if (!made->arena || operation_table_create(&made->base.table, error) != HEALCL_OK) {
+    if (!made->arena || operation_table_create(made, &made->base.table, error) != HEALCL_OK) {
         release(made);
         NO_MEMORY(error);
     }
     made->base.self = &made->base;
     atomic_init(&made->base.owners, 1);
-    operation_table_set_owner(made->base.table, made);
     *handle = made;
     return HEALCL_OK;
 }
