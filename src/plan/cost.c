@@ -26,12 +26,8 @@ static uint64_t elements(const struct tensor *tensor)
 /* Counts each distinct element once, however often it is repeated. */
 static uint64_t tensor_bytes(const struct tensor *tensor)
 {
-    const struct layout *layout = &tensor->layout;
-    uint64_t bytes = dtype_size(tensor->storage->dtype);
-    for (uint32_t axis = 0; axis < layout->rank; axis++)
-        if (layout->stride[axis] != 0 || layout->shape[axis] == 0)
-            bytes *= (uint64_t)layout->shape[axis];
-    return bytes;
+    const struct layout own = layout_own_elements(&tensor->layout);
+    return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
 }
 
 enum check_kind step_check(const struct step *step, int input)

@@ -160,43 +160,25 @@ enum healcl_status set_output(struct call *call, struct step *step, const struct
                      error);
 }
 
-/* A view with every repeated axis (stride 0) reduced to size 1. */
-static struct layout without_repeats(const struct layout *layout)
-{
-    struct layout compact = *layout;
-    for (uint32_t axis = 0; axis < compact.rank; axis++)
-        if (compact.stride[axis] == 0 && compact.shape[axis] > 1)
-            compact.shape[axis] = 1;
-    return compact;
-}
-
-/* Copies input i of a step to a new storage, so that writing the output cannot change it. */
+/* Copies input i of a step to a new storage, so that writing the output cannot change it. Repeated
+ * elements are copied once. */
 static enum healcl_status copy_input(struct call *call, struct step *step, int i,
                                      struct healcl_error *error)
 {
-    const struct tensor *input = step->in[i];
-    struct layout source = without_repeats(&input->layout);
-    const struct tensor *copy;
-    /* A split axis (repeat_interleave) may give the view one axis more than a tensor may have. */
-    struct layout flat = source;
-    for (uint32_t axis = 0; axis < flat.rank && flat.rank > MAX_RANK;)
-        if (flat.shape[axis] == 1)
-            flat = layout_drop_axis(&flat, axis);
-        else
-            axis++;
-    TRY(planner_new_tensor(call, input->storage->dtype, flat.rank, flat.shape, &copy, error));
+    const struct tensor *input = step->in[i], *copy;
+    const struct layout own = layout_own_elements(&input->layout);
+    TRY(planner_new_tensor(call, input->storage->dtype, own.rank, own.shape, &copy, error));
     struct step copy_step = planner_step(call->planner, STEP_COPY, copy);
-    TRY(plan_view(call->planner->plan, input->storage, &flat, &copy_step.in[0], error));
+    TRY(plan_view(call->planner->plan, input->storage, &own, &copy_step.in[0], error));
     copy_step.arguments[0] = step->arguments[i];
     TRY(planner_add_step(call->planner, &copy_step, error));
 
-    struct layout layout = layout_packed(&source);
-    for (uint32_t axis = 0; axis < layout.rank; axis++)
-        if (source.shape[axis] != input->layout.shape[axis]) {
-            layout.shape[axis] = input->layout.shape[axis];
-            layout.stride[axis] = 0;
-        }
-    return plan_view(call->planner->plan, copy->storage, &layout, &step->in[i], error);
+    struct layout view = input->layout;
+    view.offset = 0;
+    for (uint32_t axis = 0, next = 0; axis < view.rank; axis++)
+        if (view.stride[axis] != 0)
+            view.stride[axis] = copy->layout.stride[next++];
+    return plan_view(call->planner->plan, copy->storage, &view, &step->in[i], error);
 }
 
 enum healcl_status add_compute(struct call *call, struct step *step, struct healcl_error *error)
