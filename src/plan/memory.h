@@ -78,8 +78,8 @@ struct memory {
     const struct plan *plan;
     const struct memory_mover *mover; /* NULL: moves are only counted */
     uint64_t limit, allocation;       /* bytes: of all tensors, and of one allocation, at most */
-    uint64_t room; /* bytes that storages may take now: the limit minus what an executor needs
-                      beside them */
+    /* Bytes that storages may take now: the limit minus what an executor needs beside them. */
+    uint64_t room;
     uint64_t resident, peak; /* bytes of tensors on the device: now, and at most */
     struct memory_price price;
     struct memory_state *states;     /* by storage */

@@ -50,8 +50,8 @@ struct call {
     const struct entry *entry;
     const struct form *form;
     const struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
-    const struct tensor
-        *result; /* the OUT parameter's tensor; infer sets it if RESULT_NEW or omitted */
+    /* The OUT parameter's tensor. infer sets it if it is RESULT_NEW or omitted. */
+    const struct tensor *result;
 };
 
 /* Returns a planner with these options, which may be NULL. */

@@ -15,22 +15,26 @@
 #include "transcript/source.h"
 
 struct payload {
-    const char *data; /* in the mapped file, which must outlive the payload; NULL if only dtype and
-                         shape are known, and a caller supplies the data */
-    size_t length;    /* bytes; for base64, those between the quotes */
+    /* In the mapped file, which must outlive the payload. NULL if only dtype and shape are known: a
+     * caller supplies the data. */
+    const char *data;
+    size_t length;        /* bytes; for base64, those between the quotes */
     const size_t *blocks; /* from base64_check_escaped, if the base64 has JSON escapes; else NULL */
     uint64_t characters;  /* of base64 */
     bool is_raw;          /* data is the .npy file itself, not base64 */
     uint32_t data_offset; /* length of the .npy header: decoded bytes before the first element */
     enum dtype dtype;
     bool big_endian;
-    bool fortran_order;   /* the first axis varies fastest in the file; false if at most one axis is
-                             longer than 1, or there are no elements: the orders are then equal */
+    /* The first axis varies fastest in the file. False if at most one axis is longer than 1, or
+     * there are no elements: the orders are then equal. */
+    bool fortran_order;
     struct layout layout; /* the shape, with C-order strides whatever the file's order */
-    struct healcl_part part; /* the part that the shape describes; of every `period` indices of an
-                                axis, it has `size` indices from `start` on */
-    int64_t copies; /* for expected data: the compared tensor has this many copies of the payload,
-                       along an additional first axis; 0: one tensor of this shape */
+    /* The part that the shape describes. Of every `period` indices of an axis, it has `size`
+     * indices from `start` on. */
+    struct healcl_part part;
+    /* For expected data: the compared tensor has this many copies of the payload, along an
+     * additional first axis. 0: one tensor of this shape. */
+    int64_t copies;
 };
 
 /*

@@ -12,12 +12,12 @@ struct beside;
 struct source {
     const char *text; /* not terminated; NULL for an empty file */
     size_t length;
-    bool mapped;           /* by source_open; false for the caller's buffer */
-    bool is_shared;        /* others can write to the mapped file, which is open as `file` */
-    int file;              /* if is_shared */
-    struct stat opened;    /* state of the file when it was opened */
-    struct beside *beside; /* the transcript's folders, and the payload file there; NULL: transcript
-                              in memory */
+    bool mapped;        /* by source_open; false for the caller's buffer */
+    bool is_shared;     /* others can write to the mapped file, which is open as `file` */
+    int file;           /* if is_shared */
+    struct stat opened; /* state of the file when it was opened */
+    /* The transcript's folders, and the payload file there. NULL: transcript in memory. */
+    struct beside *beside;
 };
 
 /*
