@@ -63,19 +63,6 @@ enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step
     return status;
 }
 
-enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step,
-                                struct healcl_error *error)
-{
-    struct step same = *step;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step->operands[i];
-        if (tensor)
-            TRY(rewrite_operand(rewrite, tensor->storage, tensor->storage->elements,
-                                &tensor->layout, &same.operands[i], error));
-    }
-    return rewrite_step(rewrite, &same, error);
-}
-
 /* Gives a plan its own arena and a copy of the scalars' values. */
 static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
                                    struct healcl_error *error)

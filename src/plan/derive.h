@@ -48,10 +48,6 @@ enum healcl_status rewrite_operand(struct rewrite *rewrite, const struct storage
 enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step,
                                 struct healcl_error *error);
 
-/* Adds a step unchanged, with storages of the same sizes as in `from`. */
-enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step,
-                                struct healcl_error *error);
-
 /* Makes the changed plan. It refers to memory that `from` owns. If `stays`, `from` must live as
  * long as the new plan; otherwise it is freed, also after an error. */
 enum healcl_status plan_rewrite(struct plan *from, bool stays,

@@ -197,18 +197,20 @@ static enum healcl_status write_view(struct widening *widening, const struct ten
     return rewrite_operand(widening->rewrite, old, elements * batch, view, result, error);
 }
 
-/* Adds a step with these views as its operands. */
+/* Adds a step with these views as its operands; NULL: the step as it is. */
 static enum healcl_status add_step(struct widening *widening, const struct step *step,
                                    const struct layout *views, struct healcl_error *error)
 {
     struct step added = *step;
-    if (step->vendor) { /* only its body is left */
+    if (step->vendor && views) { /* only its body is left */
         added.vendor = NULL;
         added.side = STEP_ALWAYS;
     }
     for (int i = 0; i < STEP_OPERANDS; i++)
         if (step->operands[i])
-            TRY(write_view(widening, step->operands[i], &views[i], &added.operands[i], error));
+            TRY(write_view(widening, step->operands[i],
+                           views ? &views[i] : &step->operands[i]->layout, &added.operands[i],
+                           error));
     return rewrite_step(widening->rewrite, &added, error);
 }
 
@@ -331,7 +333,7 @@ static enum healcl_status write_segment(struct widening *widening, const struct 
         const size_t length = call_steps(widening, step, segment->step_count - i, &is_wide);
         for (size_t j = 0; j < length; j++) {
             if (!is_wide)
-                TRY(rewrite_same(widening->rewrite, &step[j], error));
+                TRY(add_step(widening, &step[j], NULL, error));
             else if (step[j].side != STEP_OF_KERNEL)
                 TRY(write_step(widening, &step[j], error));
         }
