@@ -69,15 +69,6 @@ void eager_plan_release(struct eager_plan *eager)
     free(eager->storages);
 }
 
-void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device *device,
-                            bool (*runs_again)(const struct step *step,
-                                               const struct healcl_device *device))
-{
-    eager->kept.device = device;
-    eager->kept.runs_again = runs_again;
-    eager->planner.kept = &eager->kept;
-}
-
 bool eager_plan_is_full(const struct eager_plan *eager)
 {
     return eager->plan.step_count + CALL_STEPS_MAX > EAGER_STEPS_MAX ||

@@ -29,11 +29,11 @@ struct eager_plan {
     struct plan plan; /* its storage_count counts all storages that can exist */
     struct planner planner;
     struct eager_storages *storages;
-    struct cached_calls kept;
+    struct cached_calls kept; /* used if planner.kept is set to it */
     struct segment segment;
     size_t calls;
-    size_t calls_since; /* calls since memory was forgotten, refused ones included; the caller
-                           counts */
+    /* Calls since memory was forgotten, refused ones included. The caller counts. */
+    size_t calls_since;
 };
 
 /* options may be NULL. Errors: HEALCL_NO_MEMORY; nothing needs to be released then. */
@@ -41,11 +41,6 @@ enum healcl_status eager_plan_init(struct eager_plan *eager,
                                    const struct healcl_plan_options *options,
                                    struct healcl_error *error);
 void eager_plan_release(struct eager_plan *eager);
-
-/* Allows caching of calls of vendors' operations, whose steps run on `device`. */
-void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device *device,
-                            bool (*runs_again)(const struct step *step,
-                                               const struct healcl_device *device));
 
 /* Whether the steps so far must be waited for and forgotten before another call is planned. */
 bool eager_plan_is_full(const struct eager_plan *eager);

@@ -464,8 +464,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         audit_drop(self->base.audit, self->launcher.device);
     note_phase(self, false);
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
-    if (self->launcher.device
-            ->profiling) { /* even after an error: else the next run would get these times */
+    /* Even after an error: else the next run would get these times. */
+    if (self->launcher.device->profiling) {
         enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,
                                                      status == HEALCL_OK ? error : NULL);
         if (status == HEALCL_OK)
@@ -619,12 +619,6 @@ static void destroy(struct executor *executor)
     launcher_release(&self->launcher);
     free(self->downloads);
     free(self);
-}
-
-enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
-                                         struct healcl_error *error)
-{
-    return spill_create((struct device_executor *)executor, bytes, error);
 }
 
 void device_executor_price(const struct executor *executor, struct healcl_report *report)

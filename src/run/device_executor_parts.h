@@ -95,9 +95,6 @@ enum healcl_status device_executor_read_status(struct device_executor *self,
 
 /* ---- spill.c: limited device memory ---- */
 
-/* Limits device memory from now on. Errors: as memory_init. */
-enum healcl_status spill_create(struct device_executor *self, uint64_t limit,
-                                struct healcl_error *error);
 void spill_free(struct device_executor *self);
 void spill_reset(struct device_executor *self);
 

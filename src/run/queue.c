@@ -320,8 +320,9 @@ static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_d
     NEED_MEMORY(queue->uploads && queue->handles, error);
     atomic_init(&queue->handles->owners, 1);
     TRY(executor_open(&queue->eager.plan, device, &queue->device, &queue->executor, error));
-    if (device)
-        eager_plan_cache_calls(&queue->eager, queue->device, vendor_runs_again);
+    queue->eager.kept.device = queue->device;
+    queue->eager.kept.runs_again = vendor_runs_again;
+    queue->eager.planner.kept = device ? &queue->eager.kept : NULL;
     queue->executor->uploads = queue->uploads;
     queue->executor->is_cancelled = &queue->is_cancelled;
     queue->executor->observer = &queue->observer;

@@ -168,7 +168,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                           struct healcl_error *error);
 /* Limits the device memory of an executor made by device_executor_create. Call it before the first
  * step. Errors: HEALCL_REFUSED if a step needs more. */
-enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
+enum healcl_status device_executor_limit(struct executor *executor, uint64_t limit,
                                          struct healcl_error *error);
 /* Adds to a report the memory that tensors used. With a limit it also adds the limit's cost in the
  * last repetition. */

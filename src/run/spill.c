@@ -151,9 +151,10 @@ static enum healcl_status make_room(void *context, uint64_t bytes, struct healcl
 
 /* ---------------------------------------------------------------- life */
 
-enum healcl_status spill_create(struct device_executor *self, uint64_t limit,
-                                struct healcl_error *error)
+enum healcl_status device_executor_limit(struct executor *executor, uint64_t limit,
+                                         struct healcl_error *error)
 {
+    struct device_executor *self = (struct device_executor *)executor;
     const struct plan *plan = self->launcher.plan;
     struct spill *spill = calloc(1, sizeof *spill);
     NEED_MEMORY(spill, error);
