@@ -412,9 +412,9 @@ void audit_drop(struct audit *audit, struct healcl_device *device)
 
 /* ---------------------------------------------------------------- judging */
 
-/* Returns the number of output elements that differ. *first: the first of them, in C order. */
-static uint64_t compare(const struct pending *pending, int64_t *first, int64_t *actual,
-                        int64_t *expected)
+/* Returns the number of output elements that differ. *first: the place of the first one in C order.
+ * Notes its values. */
+static uint64_t compare(struct audit *audit, const struct pending *pending, int64_t *first)
 {
     const struct tensor *out = pending->slice.step.out;
     const enum dtype dtype = out->storage->dtype;
@@ -423,15 +423,13 @@ static uint64_t compare(const struct pending *pending, int64_t *first, int64_t *
     int64_t visited = 0;
     uint64_t different = 0;
     for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), visited++) {
-        const int64_t a = dtype_load(dtype, pending->actual, walk.position[0]);
-        const int64_t e = dtype_load(dtype, pending->expected, walk.position[0]);
-        if (a == e)
-            continue;
-        if (different++ > 0)
+        const int64_t actual = dtype_load(dtype, pending->actual, walk.position[0]);
+        const int64_t expected = dtype_load(dtype, pending->expected, walk.position[0]);
+        if (actual == expected || different++ > 0)
             continue;
         *first = visited;
-        *actual = a;
-        *expected = e;
+        audit->difference.actual = actual;
+        audit->difference.expected = expected;
     }
     return different;
 }
@@ -511,31 +509,30 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
     const uint64_t elements = (uint64_t)layout_elements(&pending->slice.step.out->layout);
     struct healcl_error refusal = {.status = HEALCL_OK};
     struct healcl_audit_difference *difference = &audit->difference;
-    enum healcl_status status = run_reference(audit, pending, &refusal);
-    if (status == HEALCL_REFUSED) { /* that the device did not run */
-        *difference = (struct healcl_audit_difference){.entry = 0};
-        note_difference(audit, pending, 0, elements, elements);
-        (void)ERROR(error, HEALCL_DIFFERENT, "audit: the host reference refuses what %s took: %s",
-                    difference->kernel, refusal.message);
-        error_prefix_step(error, pending->step, NO_INPUT);
-        healcl_error_clear(&refusal);
-        return HEALCL_DIFFERENT;
-    }
-    if (status != HEALCL_OK) {
+    *difference = (struct healcl_audit_difference){.entry = 0};
+    const enum healcl_status status = run_reference(audit, pending, &refusal);
+    const bool is_refused = status == HEALCL_REFUSED; /* but the device has run it */
+    if (status != HEALCL_OK && !is_refused) {
         error_move(error, &refusal);
         return status;
     }
-    const uint64_t different = compare(pending, &first, &difference->actual, &difference->expected);
-    note_audit(audit, pending, elements);
+    const uint64_t different = is_refused ? elements : compare(audit, pending, &first);
+    if (!is_refused)
+        note_audit(audit, pending, elements);
     if (different == 0)
         return HEALCL_OK;
     note_difference(audit, pending, first, different, elements);
-    (void)ERROR(error, HEALCL_DIFFERENT,
-                "audit: step %zu (%s) gives %" PRId64 " at %s, the host reference %" PRId64
-                "; %" PRIu64 " of %" PRIu64 " elements differ",
-                difference->step, difference->kernel, difference->actual, difference->index,
-                difference->expected, different, elements);
+    if (is_refused)
+        (void)ERROR(error, HEALCL_DIFFERENT, "audit: the host reference refuses what %s took: %s",
+                    difference->kernel, refusal.message);
+    else
+        (void)ERROR(error, HEALCL_DIFFERENT,
+                    "audit: step %zu (%s) gives %" PRId64 " at %s, the host reference %" PRId64
+                    "; %" PRIu64 " of %" PRIu64 " elements differ",
+                    difference->step, difference->kernel, difference->actual, difference->index,
+                    difference->expected, different, elements);
     error_prefix_step(error, pending->step, NO_INPUT);
+    healcl_error_clear(&refusal);
     return HEALCL_DIFFERENT;
 }
 
