@@ -195,10 +195,7 @@ static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healc
     note_run(batcher, batcher->alone, 1);
     if (request->status == HEALCL_OK || request->status == HEALCL_REFUSED)
         return HEALCL_OK;
-    if (error) {
-        *error = request->error;
-        request->error = (struct healcl_error){.detail = NULL};
-    }
+    error_move(error, &request->error);
     return request->status;
 }
 
@@ -225,10 +222,8 @@ static enum healcl_status run_together(struct healcl_batcher *batcher,
     struct healcl_error own = {.status = HEALCL_OK};
     const enum healcl_status status = healcl_session_run(batcher->together, &own);
     *is_refused = status == HEALCL_REFUSED;
-    if (error && status != HEALCL_OK && !*is_refused)
-        *error = own;
-    else
-        healcl_error_clear(&own);
+    if (status != HEALCL_OK)
+        error_move(*is_refused ? NULL : error, &own);
     if (status != HEALCL_OK)
         return *is_refused ? HEALCL_OK : status;
     for (size_t i = 0; i < count; i++) {
