@@ -1,8 +1,5 @@
 /* Which entries of the transcript a step comes from, and the cost attributed to each. */
-#include <stdio.h>
-#include <string.h>
 
-#include "core/arena.h"
 #include "plan/plan.h"
 
 const struct origin *step_origin(const struct step *step, int i)
@@ -53,34 +50,4 @@ void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amo
         left -= share;
     }
     amounts[origin_operation(&origins->of[last])->number] += left;
-}
-
-/* Copies the origins of a step. If there is only one, it is attributed all that the step visits. */
-static void copy_origins(struct origin *copies, const struct step *step)
-{
-    memcpy(copies, step->origins->of, step->origins->count * sizeof *copies);
-    if (step->origins->count == 1)
-        copies->visits = step_visits(step);
-}
-
-enum healcl_status step_join_origins(struct plan *plan, struct step *step, const struct step *first,
-                                     const struct step *second, struct healcl_error *error)
-{
-    size_t front = first->origins->count, count = front + second->origins->count;
-    struct origins *origins = arena_alloc(plan->arena, sizeof *origins);
-    struct origin *of = arena_alloc(plan->arena, count * sizeof *of);
-    NEED_MEMORY(origins && of, error);
-    copy_origins(of, first);
-    copy_origins(of + front, second);
-    size_t length = 1;
-    for (size_t i = 0; i < count; i++)
-        length += strlen(of[i].form->operation->name) + strlen(" + ");
-    char *names = arena_alloc(plan->arena, length), *end = names;
-    NEED_MEMORY(names, error);
-    for (size_t i = 0; i < count; i++)
-        end += snprintf(end, length - (size_t)(end - names), "%s%s", i ? " + " : "",
-                        of[i].form->operation->name);
-    *origins = (struct origins){count, of, names};
-    step->origins = origins;
-    return HEALCL_OK;
 }

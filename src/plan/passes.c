@@ -1,5 +1,6 @@
 #include "plan/passes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,11 +149,44 @@ static void note_moved(struct pass_run *run, const struct step *from, const stru
     }
 }
 
+/* Copies the origins of a step. If there is only one, it is attributed all that the step visits. */
+static void copy_origins(struct origin *copies, const struct step *step)
+{
+    memcpy(copies, step->origins->of, step->origins->count * sizeof *copies);
+    if (step->origins->count == 1)
+        copies->visits = step_visits(step);
+}
+
+/* Gives a step that replaces two steps the origins of both, first's in front. Arguments from
+ * `second` have origin indices from first->origins->count on. */
+static enum healcl_status join_origins(struct plan *plan, struct step *step,
+                                       const struct step *first, const struct step *second,
+                                       struct healcl_error *error)
+{
+    size_t front = first->origins->count, count = front + second->origins->count;
+    struct origins *origins = arena_alloc(plan->arena, sizeof *origins);
+    struct origin *of = arena_alloc(plan->arena, count * sizeof *of);
+    NEED_MEMORY(origins && of, error);
+    copy_origins(of, first);
+    copy_origins(of + front, second);
+    size_t length = 1;
+    for (size_t i = 0; i < count; i++)
+        length += strlen(of[i].form->operation->name) + strlen(" + ");
+    char *names = arena_alloc(plan->arena, length), *end = names;
+    NEED_MEMORY(names, error);
+    for (size_t i = 0; i < count; i++)
+        end += snprintf(end, length - (size_t)(end - names), "%s%s", i ? " + " : "",
+                        of[i].form->operation->name);
+    *origins = (struct origins){count, of, names};
+    step->origins = origins;
+    return HEALCL_OK;
+}
+
 enum healcl_status pass_join(struct pass_run *run, struct step *first, struct step *second,
                              struct step *kept, const struct step *both, struct healcl_error *error)
 {
     struct step *gone = kept == first ? second : first, joined = *both;
-    TRY(step_join_origins(run->plan, &joined, first, second, error));
+    TRY(join_origins(run->plan, &joined, first, second, error));
     note_moved(run, gone, kept);
     joined.passes = first->passes | second->passes | (uint8_t)(1 << run->pass);
     pass_remove(run, gone);
@@ -342,7 +376,6 @@ static enum healcl_status run_passes(struct pass_run *run, uint32_t set, struct 
 enum healcl_status plan_optimise(struct plan *plan, uint32_t set, struct healcl_error *error)
 {
     struct pass_run run = {.plan = plan};
-    plan->bytes_peak_before = plan->bytes_peak;
     if (plan->step_count >= UINT32_MAX)
         return HEALCL_OK;
     run.uses = calloc(plan->storage_count + 1, sizeof *run.uses);

@@ -29,8 +29,8 @@ struct origin {
     const char *name;        /* of the operation, as the entry spells it */
     const struct form *form; /* NULL for a FREE_DEVICE_TENSOR entry */
     uint64_t visits;         /* elements that a step with several origins visits for this one */
-    const struct operation
-        *outer; /* the operation whose body contains the entry; NULL: the transcript does */
+    /* The operation whose body contains the entry. NULL: the transcript does. */
+    const struct operation *outer;
 };
 
 /* The operation that work for an origin is counted under. The origin's form must not be NULL. */
@@ -53,8 +53,8 @@ struct storage {
     struct known *known;         /* facts about its values, see values.h; only during planning */
     uint64_t writes;             /* count of steps so far that wrote it; only during planning */
     const int64_t *scalars;      /* the values, if it holds the plan's scalars; else NULL */
-    bool is_mapped,
-        is_lent; /* of operations by call: a handle maps it; its memory is lent to the caller */
+    /* Of operations by call: a handle maps it; its memory is lent to the caller. */
+    bool is_mapped, is_lent;
 };
 
 struct tensor {
@@ -230,10 +230,10 @@ struct plan {
     size_t results;  /* count of downloads, all segments */
     size_t expected; /* count of downloads with an expected tensor */
     uint64_t operations, frees, bytes_up, bytes_down; /* sums over the segments */
-    uint64_t bytes_peak; /* largest sum of live storages and the current step_scratch_bytes; other
-                            memory that kernels need comes on top */
-    uint64_t bytes_peak_before; /* bytes_peak without the passes */
-    uint64_t pass_changes;      /* sum over all passes */
+    /* Largest sum of live storages and the current step_scratch_bytes. Other memory that kernels
+     * need comes on top. */
+    uint64_t bytes_peak;
+    uint64_t pass_changes; /* sum over all passes */
     uint64_t memory_limit;
     /* `expand` entries that could be read in either order. They are read as the specification
      * says. */
@@ -347,10 +347,5 @@ void error_prefix_step(struct healcl_error *error, const struct step *step, int 
  * by operation number; the sum grows by exactly amount. Not for a release, which belongs to no
  * operation. */
 void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amounts);
-
-/* Gives a step that replaces two steps the origins of both, first's in front. Arguments from
- * `second` have origin indices from first->origins->count on. */
-enum healcl_status step_join_origins(struct plan *plan, struct step *step, const struct step *first,
-                                     const struct step *second, struct healcl_error *error);
 
 #endif
