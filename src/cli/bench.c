@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/command_job.h"
-#include "tools/bench_case.h"
+#include "tools/bench.h"
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 

@@ -201,9 +201,11 @@ bool is_smart_terminal(FILE *stream);
  * could not all be written. */
 int finish_output(int code);
 
-/* Writes "0:1", which selects a device. Returns selector. */
+/* Writes "0:1", which selects a device. Returns selector; the text of DEVICE_SELECTOR lives as long
+ * as the enclosing block. */
 enum { SELECTOR_SIZE = 24 };
 const char *device_selector(const struct device_info *info, char selector[SELECTOR_SIZE]);
+#define DEVICE_SELECTOR(info) device_selector(info, (char[SELECTOR_SIZE]){0})
 
 /* ---- limits ---- */
 

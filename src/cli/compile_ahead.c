@@ -28,7 +28,7 @@ const char *compile_ahead_command(void)
 int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board)
 {
-    char selector[SELECTOR_SIZE], reason[SELF_TEST_REASON_SIZE];
+    char reason[SELF_TEST_REASON_SIZE];
     struct stat about;
     *board = NULL;
     if (!compile_ahead_command())
@@ -41,10 +41,9 @@ int compile_ahead_start(const struct device_info *info, const char *file,
         return 0; /* it can be read only once */
     void *shared;
     int process = 0;
-    (void)process_start_beside((const char *const[]){"healcl", COMPILE_AHEAD,
-                                                     device_selector(info, selector), "--", file,
-                                                     NULL},
-                               1, sizeof **board, &shared, &process);
+    (void)process_start_beside(
+        (const char *const[]){"healcl", COMPILE_AHEAD, DEVICE_SELECTOR(info), "--", file, NULL}, 1,
+        sizeof **board, &shared, &process);
     *board = process > 0 ? shared : NULL;
     return process;
 }
@@ -71,22 +70,17 @@ static enum healcl_status build_programs(int argc, char **argv, struct healcl_er
     return HEALCL_OK;
 }
 
-/* If memory runs out, the system should end these processes before others. */
-static void offer_memory(void)
-{
-    FILE *file = fopen("/proc/self/oom_score_adj", "w");
-    if (file) {
-        fputs("1000", file);
-        (void)fclose(file);
-    }
-}
-
 int compile_ahead_run(int argc, char **argv)
 {
     if (argc < 4)
         return EXIT_USAGE;
     struct healcl_error error = {.status = HEALCL_OK};
-    offer_memory();
+    /* If memory runs out, the system should end these processes before others. */
+    FILE *file = fopen("/proc/self/oom_score_adj", "w");
+    if (file) {
+        fputs("1000", file);
+        (void)fclose(file);
+    }
     if (strcmp(argv[2], "--") != 0)
         _exit(build_programs(argc, argv, &error) == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);
     struct healcl_transcript *transcript = NULL;

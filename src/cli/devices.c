@@ -122,11 +122,10 @@ static enum healcl_status list_all(struct devices_command *self)
 /* Opens the device, which runs its self-test and keeps what comes out. */
 static int test_in_child(int file)
 {
-    char selector[SELECTOR_SIZE];
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     (void)file;
-    (void)device_open_tested(&opencl_loader, device_selector(subject, selector), &device, &error);
+    (void)device_open_tested(&opencl_loader, DEVICE_SELECTOR(subject), &device, &error);
     healcl_device_close(device);
     return end_error(&error, false);
 }
@@ -169,12 +168,11 @@ static void test(struct devices_command *self, const struct device_info *info,
  * reported, and leaves its rates at 0; of kernels alone it leaves the others. */
 static int measure(const struct device_info *info, struct device_rates *rates)
 {
-    char selector[SELECTOR_SIZE];
     struct roofline roofline;
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status =
-        device_open_tested(&opencl_loader, device_selector(info, selector), &device, &error);
+        device_open_tested(&opencl_loader, DEVICE_SELECTOR(info), &device, &error);
     if (status == HEALCL_OK)
         status = device_measure(device, false, rates, &error);
     if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
@@ -290,15 +288,6 @@ static void add_usable(cJSON *object, const struct device_info *info,
     add_findings(object, &found);
 }
 
-/* Adds a platform that does not list its devices. */
-static void add_fault(cJSON *object, const struct platform_fault *fault)
-{
-    char text[80];
-    snprintf(text, sizeof text, "%s (%d)", opencl_error_name(fault->code), fault->code);
-    JSON_ADD(object, NUMBER("index", fault->platform_index), STRING("platform", fault->platform),
-             STRING("error", text));
-}
-
 static cJSON *report(void *context)
 {
     const struct devices_command *self = context;
@@ -318,8 +307,13 @@ static cJSON *report(void *context)
                  FLAG("default", i == self->best));
     }
     cJSON *faults = listing->fault_count > 0 ? json_add_array(document, "platform_faults") : NULL;
-    for (size_t i = 0; i < listing->fault_count; i++)
-        add_fault(json_add_object(faults, NULL), &listing->faults[i]);
+    for (size_t i = 0; i < listing->fault_count; i++) {
+        const struct platform_fault *fault = &listing->faults[i];
+        char text[80];
+        snprintf(text, sizeof text, "%s (%d)", opencl_error_name(fault->code), fault->code);
+        JSON_ADD(json_add_object(faults, NULL), NUMBER("index", fault->platform_index),
+                 STRING("platform", fault->platform), STRING("error", text));
+    }
     if (self->error.status != HEALCL_OK)
         report_add_error(document, &self->error, self->job.is_of_driver);
     return document;

@@ -144,18 +144,6 @@ static enum healcl_status write_entries(struct pack_command *self, struct healcl
     return source_check(&self->source, error);
 }
 
-/* Locks the folder while names are set, so that both files are from the same pack. Closing the
- * descriptor releases the lock. */
-static int lock_folder(const char *path)
-{
-    char *folder = xasprintf("%.*s.", (int)(text_base_name(path) - path), path);
-    const int lock = open(folder, O_RDONLY | O_CLOEXEC);
-    free(folder);
-    if (lock >= 0)
-        (void)flock(lock, LOCK_EX); /* a file system may not support locks */
-    return lock;
-}
-
 /* The payloads are renamed first, so that a transcript never exists without them. */
 static enum healcl_status commit(struct pack_command *self, struct healcl_error *error)
 {
@@ -175,7 +163,13 @@ static enum healcl_status pack(void *context, struct healcl_error *error)
     TRY(new_file_open(&self->text, self->path, error));
     progress_say(&self->job.progress, "packing %s", self->job.file);
     TRY(source_explain(&self->source, write_entries(self, error), error));
-    const int lock = lock_folder(self->path);
+    /* While names are set the folder is locked, so that both files are from the same pack. A file
+     * system may not support locks. */
+    char *folder = xasprintf("%.*s.", (int)(text_base_name(self->path) - self->path), self->path);
+    const int lock = open(folder, O_RDONLY | O_CLOEXEC);
+    free(folder);
+    if (lock >= 0)
+        (void)flock(lock, LOCK_EX);
     const enum healcl_status status = commit(self, error);
     if (lock >= 0)
         close(lock);

@@ -51,9 +51,8 @@ void report_add_command(cJSON *object, const char *command, const struct device_
 
 void report_add_device(cJSON *object, const struct device_info *info)
 {
-    char index[SELECTOR_SIZE];
     JSON_ADD(
-        object, STRING("index", device_selector(info, index)), STRING("name", info->name),
+        object, STRING("index", DEVICE_SELECTOR(info)), STRING("name", info->name),
         STRING("type", device_type_name(info->type)), STRING("platform", info->platform),
         STRING("platform_version", info->platform_version), STRING("vendor", info->vendor),
         STRING("architecture", info->architecture), STRING("driver", info->driver),
@@ -191,17 +190,15 @@ void junit_suite(struct junit *junit, const char *name)
 void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds)
 {
     junit->last = json_add_object(junit->cases, NULL);
-    json_add_string(junit->last, "name", name);
-    json_add_number(junit->last, "ns", nanoseconds);
+    JSON_ADD(junit->last, STRING("name", name), NUMBER("ns", nanoseconds));
     (void)json_add_array(junit->last, "lines");
 }
 
 void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
                    const char *message)
 {
-    json_add_number(junit->last, "outcome", outcome);
-    json_add_string(junit->last, "type", type);
-    json_add_string(junit->last, "message", message);
+    JSON_ADD(junit->last, NUMBER("outcome", outcome), STRING("type", type),
+             STRING("message", message));
 }
 
 void junit_line(struct junit *junit, const char *text)

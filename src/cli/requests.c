@@ -313,12 +313,6 @@ void report_add_rates(cJSON *object, uint64_t *nanoseconds, size_t count, uint64
              NUMBER("longest", percentile(nanoseconds, count, 100)));
 }
 
-static double audit_share(const struct healcl_audit_facts *facts)
-{
-    return facts->run_nanoseconds > 0 ? (double)facts->nanoseconds / (double)facts->run_nanoseconds
-                                      : 0;
-}
-
 static void add_difference(cJSON *object, const struct request_audit *audit)
 {
     const struct healcl_audit_difference *difference = audit->facts.difference;
@@ -333,12 +327,14 @@ static void add_difference(cJSON *object, const struct request_audit *audit)
 static void add_audit(cJSON *document, const struct request_audit *audit)
 {
     const struct healcl_audit_facts *facts = &audit->facts;
+    const uint64_t all = facts->run_nanoseconds;
     cJSON *object = json_add_object(document, "audit");
     JSON_ADD(object,
              STRING("verdict", facts->difference   ? "differs"
                                : facts->audits > 0 ? "agrees"
                                                    : "nothing audited"),
-             DECIMAL("share", audit->share), DECIMAL("share_taken", audit_share(facts)),
+             DECIMAL("share", audit->share),
+             DECIMAL("share_taken", all > 0 ? (double)facts->nanoseconds / (double)all : 0),
              NUMBER("steps", facts->steps), NUMBER("steps_audited", facts->steps_audited),
              NUMBER("steps_left_out", facts->steps_left_out), NUMBER("audits", facts->audits),
              NUMBER("elements", facts->elements), NUMBER("ns", facts->nanoseconds));

@@ -181,12 +181,10 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
 
 static enum healcl_status open_device(struct run_command *self, struct healcl_error *error)
 {
-    char selector[SELECTOR_SIZE];
     progress_say(&self->job.progress, "opening %s", self->info.name);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "open the device");
-    const struct healcl_device_options options = {.selector =
-                                                      device_selector(&self->info, selector),
+    const struct healcl_device_options options = {.selector = DEVICE_SELECTOR(&self->info),
                                                   .package = self->package,
                                                   .no_fallback = self->no_fallback};
     struct device_opening opening = {

@@ -45,16 +45,19 @@ static void end_by_signal(int number)
     _exit(128 + number); /* the kernel keeps such signals from the first process of a container */
 }
 
-static void write_text(const char *text)
+/* Writes a line that begins with the program's name. Async-signal-safe, as others below. */
+static void write_line(const char *begin, const char *middle, const char *end)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text));
+    const char *const texts[] = {this_program->name, begin, middle, end};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        (void)!write(STDERR_FILENO, texts[i], strlen(texts[i]));
 }
 
 /* Takes away what progress of a process that is gone may have left on the terminal. */
 static void clear_line(void)
 {
     if (clears_line)
-        write_text("\r\x1b[K");
+        (void)!write(STDERR_FILENO, "\r\x1b[K", 4);
 }
 
 static void on_bus_error(int number, siginfo_t *about, void *context)
@@ -70,10 +73,7 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     text_clean(clean, false);
     remove_files();
     clear_line();
-    write_text(this_program->name);
-    write_text(": '");
-    write_text(clean);
-    write_text("': lost while it was read: the file was cut, or its disk failed\n");
+    write_line(": '", clean, "': lost while it was read: the file was cut, or its disk failed\n");
     _exit(verdict_report(EXIT_REFUSED));
 }
 
@@ -82,10 +82,8 @@ static _Noreturn void end_without_memory(void)
 {
     remove_files();
     clear_line();
-    if (!memory_is_reported) {
-        write_text(this_program->name);
-        write_text(": out of memory\n");
-    }
+    if (!memory_is_reported)
+        write_line(": ", "out of memory", "\n");
     _exit(verdict_report(EXIT_DEVICE));
 }
 

@@ -146,9 +146,8 @@ int opening_open(struct opening *opening, struct ranks *ranks)
     int code = ranks_agree(ranks, status, file, &error);
     if (code == GOES_ON)
         code = ranks_agree(ranks, compare(opening, ranks, &error), NULL, &error);
-    char selector[SELECTOR_SIZE];
-    const struct healcl_device_options options = {
-        .selector = device_selector(&opening->info, selector), .package = opening->package};
+    const struct healcl_device_options options = {.selector = DEVICE_SELECTOR(&opening->info),
+                                                  .package = opening->package};
     if (code == GOES_ON && !opening->reference)
         status = healcl_device_open_with(&options, &opening->job.device, &error);
     return code == GOES_ON ? ranks_agree(ranks, status, NULL, &error) : code;

@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
 #include "core/numbers.h"
 #include "kernels/variant.h"
-#include "tools/bench_case.h"
 #include "tools/results.h"
 #include "tools/writer.h"
 #include "tools/xmalloc.h"
@@ -47,7 +45,7 @@ struct bench {
     struct executor *executor;
     struct results output; /* the device's, from the first run */
     uint64_t *samples;     /* nanoseconds */
-    size_t sample_count, sample_capacity;
+    size_t sample_count;
 };
 
 /* ---------------------------------------------------------------- transcripts */
@@ -236,8 +234,7 @@ static enum healcl_status take_samples(struct bench *bench, struct bench_result 
     TRY(warm_up(bench, &result->launches, error));
     for (uint64_t spent = 0, last; !is_enough(bench, spent); spent += last) {
         TRY(run_sample(bench, result->launches, &last, error));
-        if (!ARRAY_GROW(bench->samples, bench->sample_count, &bench->sample_capacity))
-            xmalloc_fail();
+        bench->samples = xrealloc(bench->samples, bench->sample_count + 1, sizeof *bench->samples);
         bench->samples[bench->sample_count++] = last;
     }
     summarise(bench, result);

@@ -1,11 +1,11 @@
-#include "tools/bench_case.h"
+#include "tools/bench.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/primes.h"
+#include "tools/random.h"
 #include "tools/writer.h"
 #include "tools/xmalloc.h"
 

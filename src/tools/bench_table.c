@@ -1,7 +1,7 @@
 /* The tables for measuring: parameters, operations, and the suite. */
 #include <string.h>
 
-#include "tools/bench_case.h"
+#include "tools/bench.h"
 
 static const char *const layouts[] = {"contiguous", "heal", NULL};
 static const char *const dtypes[] = {"int8", "int32", "int64", NULL};

@@ -6,8 +6,8 @@
 #ifndef HEALCL_TOOLS_DIAGNOSE_H
 #define HEALCL_TOOLS_DIAGNOSE_H
 
+#include "opencl/device.h"
 #include "run/transcript.h"
-#include "tools/failing_case.h"
 
 enum diagnosis_kind {
     DIAGNOSIS_AGREES,   /* all steps and the whole run are right */
@@ -16,6 +16,15 @@ enum diagnosis_kind {
     DIAGNOSIS_EXPECTED, /* the device equals the reference, but the transcript expects another
                            result */
     DIAGNOSIS_WHOLE,    /* each step is right on its own, the whole run is not */
+};
+
+/* The smallest case that a device computes wrongly: a step of a plan, reduced to a few rows of
+ * its tensors. The tensors keep their layout in memory. The case is written as a separate
+ * transcript. */
+struct failing_case {
+    char *transcript; /* NULL: no step fails alone. To be freed with free(). */
+    size_t bytes;
+    char text[512]; /* "modmul_ttc(a int64 [1, 2], ...)" */
 };
 
 struct diagnosis {

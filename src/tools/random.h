@@ -1,5 +1,5 @@
-/* Random numbers and tensor contents from fixed seeds. For one thread only: its tables are filled
- * at first use. */
+/* Random numbers and tensor contents from fixed seeds, and primes to use as moduli. For one thread
+ * only: its tables are filled at first use. */
 #ifndef HEALCL_TOOLS_RANDOM_H
 #define HEALCL_TOOLS_RANDOM_H
 
@@ -43,5 +43,17 @@ void random_fill_permutation(struct random *random, enum dtype dtype, int64_t co
  * a power of two. count is at most COPRIME_MAX. */
 enum { COPRIME_MAX = 64 };
 void random_fill_coprime(struct random *random, enum dtype dtype, int64_t count, void *array);
+
+/* ---- primes ---- */
+
+/* Whether value is prime; exact for all values below 2^63. */
+bool is_prime(uint64_t value);
+
+/* Finds the `count` largest primes of exactly `bits` bits (2 to 63) that are 1 modulo `step`, the
+ * largest first. Returns false if there are fewer. */
+bool find_primes(uint32_t bits, uint64_t step, uint32_t count, uint64_t *primes);
+
+/* Returns the `count` lowest bits of value in reverse order. */
+uint64_t reverse_bits(uint64_t value, uint32_t count);
 
 #endif

@@ -202,15 +202,6 @@ enum healcl_status tune_choose(const struct device_info *info,
 
 /* ---------------------------------------------------------------- kernels of manifests */
 
-/* Returns the benchmark operation for a kind of step, by its subject. */
-static const char *operation_of_step(const char *subject)
-{
-    int kind = 0;
-    while (step_traits[kind].subject != subject)
-        kind++;
-    return kind == STEP_COPY ? "copy" : step_traits[kind].operation;
-}
-
 static void add_kernel(struct lister *lister, const struct tune_alternative *subject,
                        const struct vendor_kernel *kernel, uint32_t place)
 {
@@ -347,7 +338,10 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
     if (alternative->operation)
         return run_examples(tuner, alternative, &bench, error);
-    const char *step = replaces ? operation_of_step(alternative->subject) : NULL;
+    int kind = 0; /* of the step, by its subject */
+    while (replaces && step_traits[kind].subject != alternative->subject)
+        kind++;
+    const char *step = !replaces ? NULL : kind == STEP_COPY ? "copy" : step_traits[kind].operation;
     const struct tune_case own = {.operation = step};
     for (int i = 0; i <= CASE_COUNT; i++) {
         const struct tune_case *one = i < CASE_COUNT ? &cases[i] : &own;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "tools/bench_case.h"
-#include "tools/primes.h"
+#include "tools/bench.h"
+#include "tools/random.h"
 #include "tools/results.h"
 
 /* ---------------------------------------------------------------- primes */
