@@ -10,7 +10,7 @@ import numpy as np
 from .._errors import ArgumentError, integer
 from ._linear import LinearTransform
 from ._operands import Ciphertext
-from ._polynomial import depth, power_products
+from ._polynomial import depth, doubled
 from ._ring import primes
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ class Bootstrapping:
         engine.modmul(halves[:, 1:], self._unit(he, -1, a.level), column, halves[:, 1:])
         a = he.polynomial(he._new(a, halves), self._cosine, "chebyshev")
         for _ in range(self.doublings):
-            powers = {1: a}
-            power_products(he, powers, [2], True)
-            a = powers[2]
+            a = doubled(he, a)
         a = a[0] + he._new(a, engine.modmul(a[1].tensor, self._unit(he, 1, a.level),
                                             he._column(a.level + 1)))
         step = (self.scale / a.scale)**(1 / len(self._to_coefficients))

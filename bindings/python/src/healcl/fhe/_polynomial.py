@@ -64,6 +64,13 @@ def power_products(he: Evaluator, powers: Dict[int, Ciphertext], which: Sequence
                                (total, i * count))
 
 
+def doubled(he: Evaluator, a: Ciphertext) -> Ciphertext:
+    """2 a a - 1: the cosine of the doubled angle."""
+    powers = {1: a}
+    power_products(he, powers, [2], True)
+    return powers[2]
+
+
 def _sums(he: Evaluator, powers: Dict[int, Ciphertext], leaves: Sequence[_Leaf]) -> \
         List[Ciphertext]:
     """Sums of coefficients times powers, all in one stack."""
@@ -115,23 +122,28 @@ def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool,
     leaves: List[_Leaf] = []
 
     def plan(part: np.ndarray, level: int, scale: float) -> Callable[[], Ciphertext]:
-        """How the part is computed, once all leaves are."""
-        if len(part) <= m:
-            leaves.append((part, level, scale))
-            number = len(leaves) - 1
-            return lambda: values[number]
-        giant = m
-        while 2 * giant < len(part):
-            giant *= 2
-        quotient, rest = part[giant:].copy(), part[:giant].copy()
-        if chebyshev:  # 2 T_m T_j = T_(m + j) + T_(m - j)
-            quotient[1:] *= 2
-            rest[giant - len(quotient) + 1:] -= part[giant + 1:][::-1]
-        power, q = he.mod_switch(powers[giant], level + 1), float(he.ring.moduli[level + 1])
-        below = plan(rest, level, scale)
-        above = plan(quotient, level + 1, scale * q / power.scale)
-        return lambda: he._new(a, he.rescale(he.relinearize(above() * power)).tensor,
-                               scale) + below()
+        """How the part is computed, once all leaves are: as the sum of its quotients times powers,
+        which is relinearised at once, and a leaf."""
+        products = []
+        while len(part) > m:
+            giant = m << ((len(part) - 1) // m).bit_length() - 1
+            quotient, rest = part[giant:].copy(), part[:giant].copy()
+            if chebyshev:  # 2 T_m T_j = T_(m + j) + T_(m - j)
+                quotient[1:] *= 2
+                rest[giant - len(quotient) + 1:] -= part[giant + 1:][::-1]
+            power, q = he.mod_switch(powers[giant], level + 1), float(he.ring.moduli[level + 1])
+            products.append((plan(quotient, level + 1, scale * q / power.scale), power))
+            part = rest
+        leaves.append((part, level, scale))
+        number = len(leaves) - 1
+
+        def compute() -> Ciphertext:
+            if not products:
+                return values[number]
+            total: Any = sum(above() * power for above, power in products)
+            return he._new(a, he.rescale(he.relinearize(total)).tensor, scale) + values[number]
+
+        return compute
 
     result = plan(given, last - depth(degree), scale)
     values = _sums(he, powers, leaves)
