@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import unittest
+from types import MappingProxyType
 
 import numpy as np
 
@@ -198,6 +199,8 @@ class Arrays(unittest.TestCase):
                     healcl.reference, ring, relinearization_key=key[:2])),
                 (healcl.ShapeError, "the key of element 3", lambda: fhe.from_arrays(
                     healcl.reference, ring, galois_keys={3: zeros})),
+                (healcl.ShapeError, "the key of element 3", lambda: fhe.from_arrays(
+                    healcl.reference, ring, galois_keys=MappingProxyType({3: zeros})).load_keys()),
                 (healcl.ArgumentError, "30 bits, a digit .* 60", lambda: fhe.from_arrays(
                     healcl.reference, ring, dnum=2, relinearization_key=key[:2])),
                 (healcl.ArgumentError, "30 bits, a digit .* 90", lambda: fhe.key_switch(
@@ -234,7 +237,10 @@ class Verbs(unittest.TestCase):
                 for each, single in zip(turned, steps):
                     self.assertEqual(each.tensor.shape, (2, 1, 3, 64))
                     np.testing.assert_array_equal(each.read(), he.rotate(a, single).read())
+                b.scale = 2.0**39
                 pair = he.rotations([a, b], [2, 1])
+                self.assertEqual([each.scale for each in pair], [2.0**40, 2.0**39])
+                b.scale = a.scale
                 np.testing.assert_array_equal(pair[1].read(), he.rotate(b, 1).read())
                 rows = np.arange(160).reshape(5, 32) / 100 + 0.5j
                 wanted = sum(np.roll(self.x, -i) * row for i, row in zip(steps, rows))

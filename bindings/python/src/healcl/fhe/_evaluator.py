@@ -543,17 +543,19 @@ class Evaluator(Closed):
             he.dot(he.rotations(a, range(8)), he.encode(rows, a))
         """
         paths = [self._path(each) for each in steps]
-        terms = [self._ciphertext(each) for each in a]
-        if len(terms) not in (1, len(paths)):
-            raise ShapeError("%d ciphertexts do not go with %d numbers of steps" % (len(terms),
+        given = [self._ciphertext(each) for each in a]
+        if len(given) not in (1, len(paths)):
+            raise ShapeError("%d ciphertexts do not go with %d numbers of steps" % (len(given),
                                                                                     len(paths)))
-        stays = [len(terms) > 1 and not path for path in paths]  # these are not copied
-        turned = terms if len(terms) == 1 else [x for x, stay in zip(terms, stays) if not stay]
-        moves = [path for path, stay in zip(paths, stays) if not stay]
-        for i in range(max([1, *map(len, moves)]) if moves else 0):
-            turned = list(self._turned(turned, [path[i] if i < len(path) else 1 for path in moves]))
-        rest = iter(turned)
-        return [terms[i] if stay else next(rest) for i, stay in enumerate(stays)]
+        which = [i for i, path in enumerate(paths) if path or len(given) == 1]
+        given *= len(paths) if len(given) == 1 else 1
+        terms = list(given)
+        for i in range(max(map(len, paths), default=0)):
+            turned = self._turned([terms[j] for j in which], [
+                paths[j][i] if i < len(paths[j]) else 1 for j in which])
+            for j, term in zip(which, turned):
+                terms[j], term._scale, term._slots = term, given[j]._scale, given[j]._slots
+        return terms
 
     def _path(self, steps: int) -> List[int]:
         """The Galois elements by whose keys the slots turn by steps."""
@@ -589,25 +591,25 @@ class Evaluator(Closed):
 
     def _turned(self, a: Sequence[Ciphertext], elements: Sequence[int],
                 summed: bool = False) -> Ciphertext:
-        """A stack with one of `a` for each Galois element, or with its only one for all; turned, or
-        copied for element 1. summed: their sum."""
+        """A stack of the ciphertexts, each turned by its Galois element, or copied for element 1; or
+        their sum."""
         engine, on, like = self._engine, self._on, a[0]
-        for each in a:
+        alike = all(each is like for each in a)
+        for each in a[:1 if alike else None]:
             if each.size != 2:
                 raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" %
                                     each.size)
             if len(each) > 1 or each.level != like.level:
                 raise ArgumentError("a stack turns as a whole, and rotations are of one level")
-        terms = list(a) * (len(elements) if len(a) == 1 else 1)
         column = self._column(like.level + 1)
-        out: Any = None if summed else on.empty(2, len(terms), like.level + 1, self.ring.n)
-        hoisted = None if len(a) > 1 or self._turn == "before" else on.spread(like._tensor[1:])
+        out: Any = None if summed else on.empty(2, len(a), like.level + 1, self.ring.n)
+        hoisted = on.spread(like._tensor[1:]) if alike and self._turn != "before" else None
         for i, end in self._cuts(elements, like.level):
             keys = [self._key(element, like.level) for element in elements[i:end]]
             indices = on.constant(("indices", *elements[i:end]), lambda: np.stack(
                 [self.ring.automorphism(each) for each in elements[i:end]])[None, :, None])
             part = None if summed else out[:, i:end]
-            values = self._joined(terms[i:end], indices if self._turn == "before" else None)
+            values = self._joined(a[i:end], indices if self._turn == "before" else None)
             spread = on.spread(values[1:]) if hoisted is None else hoisted
             if self._turn == "after":
                 part = engine.take_along_axis(on.switch(spread, keys, values[:1]), indices, 3, part)
@@ -620,9 +622,9 @@ class Evaluator(Closed):
                 out = part if out is None else engine.modsum(out, part, column)
         for i, element in enumerate(elements):
             if element == 1 and summed:
-                out = engine.modsum(out, terms[i]._tensor, column)
+                out = engine.modsum(out, a[i]._tensor, column)
             elif element == 1:
-                engine.modsum(terms[i]._tensor, 0, column, out[:, i:i + 1])
+                engine.modsum(a[i]._tensor, 0, column, out[:, i:i + 1])
         return self._new(like, out)
 
     def _joined(self, terms: Sequence[Ciphertext], indices: Any) -> Any:
@@ -695,7 +697,10 @@ class Evaluator(Closed):
         elements = self._keys if steps is None else {
             element for each in steps for element in self._path(each)}
         level = len(self._primes) - 1 if level is None else integer(level, "a level")
-        return sum(int(self._key(element, level, True).nbytes) for element in elements)
+        keys = [self._key(element, level, True) for element in elements]
+        if steps is None and self._ephemeral:
+            keys += self._ephemeral_keys()
+        return sum(int(key.nbytes) for key in keys)
 
     def _key(self, element: int, level: int, cut: bool = False) -> Any:
         """A key that reaches a level, loaded if there is none yet; cut to the level if it may be."""
@@ -735,13 +740,16 @@ class Evaluator(Closed):
             raise ArgumentError("the key reaches level %d, not %d" % (key.level, a.level))
         return self._switched(a, [key.tensor] * len(a), a._tensor[1:], a._tensor[:1], key.on)
 
+    def _ephemeral_keys(self) -> List[Key]:
+        to, back = cast(Sequence[Any], self._ephemeral)
+        return cast(List[Key], self._on.keep("ephemeral", lambda: [
+            self.load_key(to, np.shape(to)[2] - 1), self.load_key(back)]))
+
     def _raised(self, a: Ciphertext) -> Ciphertext:
         """mod_raise() under the ephemeral secret, if there is one."""
-        if self._ephemeral is None:
+        if not self._ephemeral:
             return self.mod_raise(a)
-        to, back = self._ephemeral
-        there, back = self._on.keep("ephemeral", lambda: (
-            self.load_key(to, np.shape(to)[2] - 1), self.load_key(back)))
+        there, back = self._ephemeral_keys()
         return self.key_switch(self.mod_raise(self.key_switch(a, there)), back)
 
 
@@ -778,10 +786,11 @@ def engine_of(device: Union[AnyDevice, Queue]) -> Engine:
     return engine
 
 
-def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1, relinearization_key: Any = None,
-                galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
-                rounding: str = "nearest", key_rounding: str = "nearest", generator: int = 3,
-                turn: str = "before", ephemeral_keys: Optional[Sequence[Any]] = None) -> Evaluator:
+def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1,
+                relinearization_key: Any = None, galois_keys: Optional[Mapping[int, Any]] = None,
+                dnum: Optional[int] = None, rounding: str = "nearest",
+                key_rounding: str = "nearest", generator: int = 3, turn: str = "before",
+                ephemeral_keys: Optional[Sequence[Any]] = None) -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
 
     device               or a queue, whose operations then take the tensors of ciphertexts
