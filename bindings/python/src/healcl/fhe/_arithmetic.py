@@ -89,8 +89,8 @@ class Arithmetic:
     # ---- transforms
 
     def transform(self, a: Any, first: int, end: int, out: Any = None, tile: bool = False) -> Any:
-        """Coefficients [r, c, k, n], or with tile [r, c, 1, n] for all moduli -> values [r, c, k, n],
-        to out or a new tensor."""
+        """Coefficients [r, c, k, n], or with tile [r, c, 1, n] for all moduli -> values
+        [r, c, k, n], to out or a new tensor."""
         return self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
                                self._table("psi", first, end), out, int(tile), 1)
 
@@ -178,6 +178,11 @@ class Arithmetic:
             [pow(product, -1, q)] for q in moduli[special:]])
         return self.engine.modmul(self.upload(array), by[:end], self.column(0, end))
 
+    def cut(self, key: Any, level: int) -> Any:
+        """A key cut to the digits and primes of a level, a view."""
+        digits = sum(digit.start <= level for digit in self.digits)
+        return key[:, :digits, :self.special + level + 1]
+
     def _start(self) -> Any:
         """Values [2, 1, all primes, n] that round a division by the special primes' product P: half
         of it is added modulo P, and subtracted from the quotient where that is divided by P. With s
@@ -196,14 +201,14 @@ class Arithmetic:
         """Switches parts from the keys' old secrets to the new one (Gentry, Halevi, Smart 2012).
 
         spread   from spread(), of one part for all keys, or one for each
-        keys     c of them, from key()
+        keys     c of them, from key(), cut to the primes of spread
         added    [1 or 2, c or 1, k, n], added to the first parts of the result
         indices  int64 [1, c, 1, n], of a turn before the division; or None
         summed   whether the results are added up, with the same bits, for less
 
         Returns [2, c, k, n], or with summed [2, 1, k, n]; to out or a new tensor.
         """
-        engine, special, digits, count = self.engine, self.special, spread.shape[0], len(keys)
+        engine, special, count = self.engine, self.special, len(keys)
         end = special + added.shape[2]
         column, moduli = self.column(special, end), self.moduli(0, end)
         start = self.keep(("start", end, count), lambda: engine.expand(
@@ -215,8 +220,7 @@ class Arithmetic:
         target = total[:added.shape[0], :, special:]
         engine.modsum(target, added, column, target)
         for i, key in enumerate(keys):
-            engine.modmul_axis_sum(key[:, :digits, :end], spread[:, i % spread.shape[1]], moduli,
-                                   total[:, i], -1)
+            engine.modmul_axis_sum(key, spread[:, i % spread.shape[1]], moduli, total[:, i], -1)
         if indices is not None:
             total = engine.take_along_axis(total, indices, 3)
             if start is not None:  # not before the turn, which negates coefficients
@@ -249,8 +253,8 @@ class Arithmetic:
                   for digit in self.digits if digit.start < k]
         x = self.coefficients(c, special, end)
         if len(digits) == k:
-            x = engine.moveaxis(engine.squeeze(x, 0), 0, 1)
-            return self.transform(engine.unsqueeze(x, 2), 0, end, tile=True)
+            return self.transform(engine.moveaxis(engine.moveaxis(x, 0, 2), 0, 1), 0, end,
+                                  tile=True)
         self.prepare(x, digits)
         spread = engine.zeros((len(digits), c.shape[1], end, n), np.int64)
         for i, digit in enumerate(digits):

@@ -20,9 +20,9 @@ _Matrix = Dict[int, np.ndarray]  # diagonals by steps
 
 
 class Bootstrapping:
-    """Raises the level of a ciphertext of n/2 complex slots, for keys of generator 5. The modulus is
-    raised; slots get coefficients, in stages; a cosine takes away multiples of the old modulus (Han,
-    Ki 2020); coefficients get slots.
+    """Raises the level of a ciphertext of n/2 complex slots, for keys of generator 5. The modulus
+    is raised, which adds multiples of the old one. Coefficients are put into slots, in stages. A
+    cosine takes the multiples away (Han, Ki 2020). Slots are put into coefficients again.
 
     n            of the ring
     levels       that are left; of the bits of scale

@@ -7,8 +7,8 @@ import os
 from collections import ChainMap
 from contextlib import contextmanager
 from numbers import Integral, Number, Real
-from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar,
-                    Union, cast)
+from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple,
+                    TypeVar, Union, cast)
 
 import numpy as np
 
@@ -293,12 +293,14 @@ class Evaluator(Closed):
         return a, b
 
     def _check_scales(self, a: float, b: float) -> None:
-        if abs(a - b) > _CLOSE * max(a, b):
-            raise ArgumentError("scales 2^%.9f and 2^%.9f differ by more than 2^-30: %s" % (
-                math.log2(a), math.log2(b),
-                "rescale() the larger one, or encode() with the other's" if abs(math.log2(a / b)) > 1
-                else "multiply one by a plaintext that makes them equal, or where their numbers may "
-                "differ by %.1g of them set a.scale = b.scale" % (abs(a - b) / max(a, b))))
+        if abs(a - b) <= _CLOSE * max(a, b):
+            return
+        advice = "rescale() the larger one, or encode() with the other's"
+        if abs(math.log2(a / b)) < 1:
+            advice = "multiply one by a plaintext that makes them equal, or, where numbers may " \
+                "be wrong by %.1g of them, set a.scale = b.scale" % (abs(a - b) / max(a, b))
+        raise ArgumentError("scales 2^%.9f and 2^%.9f differ by more than 2^-30: %s" % (
+            math.log2(a), math.log2(b), advice))
 
     def _scalar(self, a: Ciphertext, number: Any, is_sum: bool) -> Plaintext:
         """A number for all slots, [1, 1, k, 1]: a constant polynomial has equal values."""
@@ -388,8 +390,8 @@ class Evaluator(Closed):
             engine.modmul(x, y, column, out[::2])
             parts = range(1, 2)
         if len(parts) == 1 and x is y:
-            engine.modmul(x[:1], x[1:], column, out[1:2])
-            engine.modsum(out[1:2], out[1:2], column, out[1:2])
+            middle = engine.modmul(x[:1], x[1:], column, out[1:2])
+            engine.modsum(middle, middle, column, middle)
             return
         for part in parts:
             first = max(0, part + 1 - y.shape[0])
@@ -445,15 +447,18 @@ class Evaluator(Closed):
         if RELINEARIZATION not in self._keys:
             raise NameUnknownError("there is no relinearization key: relinearization_keys of "
                                    "from_seal(), or relinearization_key of from_arrays()")
-        key = self._key(RELINEARIZATION, a.level)
-        return self._switched(a, [key] * len(a), a._tensor[2:], a._tensor[:2])
+        keys = self._keys_at(a.level, [RELINEARIZATION] * len(a))
+        return self._switched(a, keys, a._tensor[2:], a._tensor[:2])
 
     def _switched(self, a: Ciphertext, keys: List[Any], c: Any, added: Any,
                   on: Optional[Arithmetic] = None) -> Ciphertext:
         """Parts c [1, count, k, n], with a key for each, added to [1 or 2, count, k, n]."""
         on = on or self._on
+        cuts = list(self._cuts([RELINEARIZATION] * len(a), a.level))
+        if len(cuts) == 1:
+            return self._new(a, on.switch(on.spread(c), keys, added))
         out = on.empty(2, *a._tensor.shape[1:])
-        for i, end in self._cuts([RELINEARIZATION] * len(a), a.level):
+        for i, end in cuts:
             on.switch(on.spread(c[:, i:end]), keys[i:end], added[:, i:end], out=out[:, i:end])
         return self._new(a, out)
 
@@ -591,8 +596,8 @@ class Evaluator(Closed):
 
     def _turned(self, a: Sequence[Ciphertext], elements: Sequence[int],
                 summed: bool = False) -> Ciphertext:
-        """A stack of the ciphertexts, each turned by its Galois element, or copied for element 1; or
-        their sum."""
+        """A stack of the ciphertexts, each turned by its Galois element, or copied for element 1;
+        or their sum."""
         engine, on, like = self._engine, self._on, a[0]
         alike = all(each is like for each in a)
         for each in a[:1 if alike else None]:
@@ -602,13 +607,15 @@ class Evaluator(Closed):
             if len(each) > 1 or each.level != like.level:
                 raise ArgumentError("a stack turns as a whole, and rotations are of one level")
         column = self._column(like.level + 1)
-        out: Any = None if summed else on.empty(2, len(a), like.level + 1, self.ring.n)
+        cuts = list(self._cuts(elements, like.level))
+        whole = summed or cuts == [(0, len(a))]  # what switch() returns is the result
+        out: Any = None if whole else on.empty(2, len(a), like.level + 1, self.ring.n)
         hoisted = on.spread(like._tensor[1:]) if alike and self._turn != "before" else None
-        for i, end in self._cuts(elements, like.level):
-            keys = [self._key(element, like.level) for element in elements[i:end]]
+        for i, end in cuts:
+            keys = self._keys_at(like.level, elements[i:end])
             indices = on.constant(("indices", *elements[i:end]), lambda: np.stack(
                 [self.ring.automorphism(each) for each in elements[i:end]])[None, :, None])
-            part = None if summed else out[:, i:end]
+            part = None if whole else out[:, i:end]
             values = self._joined(a[i:end], indices if self._turn == "before" else None)
             spread = on.spread(values[1:]) if hoisted is None else hoisted
             if self._turn == "after":
@@ -618,7 +625,7 @@ class Evaluator(Closed):
             else:
                 part = on.switch(spread, keys, values[:1],
                                  indices if self._turn == "within" else None, part, summed)
-            if summed:
+            if whole:
                 out = part if out is None else engine.modsum(out, part, column)
         for i, element in enumerate(elements):
             if element == 1 and summed:
@@ -680,7 +687,8 @@ class Evaluator(Closed):
         """
         if basis not in ("power", "chebyshev"):
             raise ArgumentError("basis is 'power' or 'chebyshev', not %r" % (basis,))
-        scale = self._check_scale(self._ciphertext(a).scale if scale is None else scale, a.level + 1)
+        default = self._ciphertext(a).scale
+        scale = self._check_scale(default if scale is None else scale, a.level + 1)
         return evaluate(self, a, coefficients, basis == "chebyshev", scale)
 
     # ---- keys
@@ -703,7 +711,7 @@ class Evaluator(Closed):
         return sum(int(key.nbytes) for key in keys)
 
     def _key(self, element: int, level: int, cut: bool = False) -> Any:
-        """A key that reaches a level, loaded if there is none yet; cut to the level if it may be."""
+        """A key that reaches a level, loaded if none is there yet, and then cut if it may be."""
         tensor, reach, full = self._loaded.get(element, (None, -1, level))
         if reach < min(level, full):
             what = "the key of element %d" % element if element else "the relinearization key"
@@ -713,14 +721,20 @@ class Evaluator(Closed):
             with self._on.preparation():
                 tensor = self._on.key(packed_key(*layout, reach, what))
             self._loaded[element] = tensor, reach, full
+            for each in range(level):
+                self._on.drop(("key", element, each))  # views of one that reached less
         if full < level and not cut:
             raise ArgumentError("the key of element %d reaches level %d, not %d" % (element, full,
                                                                                    level))
         return tensor
 
+    def _keys_at(self, level: int, elements: Sequence[int]) -> List[Any]:
+        return [self._on.keep(("key", element, level), lambda: self._on.cut(
+            self._key(element, level), level)) for element in elements]
+
     def load_key(self, values: Any, special: Optional[int] = None) -> Key:
-        """A key for key_switch(), of an array as fhe.key_switch() takes it; or cut to a level, int64
-        [digits, 2, level + 1 + special, n]. special: how many of the first special primes it has.
+        """A key for key_switch(), of an array as fhe.key_switch() takes it; or cut to a level,
+        int64 [digits, 2, level + 1 + special, n]. special: how many of the first special primes it has.
 
             key = he.load_key(array)
         """
@@ -738,7 +752,8 @@ class Evaluator(Closed):
             raise DtypeError("a key is one that load_key() of this evaluator has made")
         if a.level > key.level:
             raise ArgumentError("the key reaches level %d, not %d" % (key.level, a.level))
-        return self._switched(a, [key.tensor] * len(a), a._tensor[1:], a._tensor[:1], key.on)
+        return self._switched(a, [key.on.cut(key.tensor, a.level)] * len(a), a._tensor[1:],
+                              a._tensor[:1], key.on)
 
     def _ephemeral_keys(self) -> List[Key]:
         to, back = cast(Sequence[Any], self._ephemeral)
@@ -799,8 +814,8 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
     special              how many of them are special
     relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch(); or
                          cut to a level, [digits of it, 2, level + 1 + special, n]
-    galois_keys          such keys by Galois element, see Ring.galois_element(): a dict, or a mapping
-                         that makes a key when it is asked for
+    galois_keys          such keys by Galois element, see Ring.galois_element(): a dict, or a
+                         mapping that makes a key when it is asked for
     dnum                 digits of key switching; None: one for each prime of ciphertexts
     rounding             of rescale(): "nearest", as in SEAL and OpenFHE, or "down"
     key_rounding         of key switching: "nearest", as in SEAL, or "down", as in OpenFHE

@@ -60,7 +60,7 @@ class LinearTransform:
         return plain
 
     def _encoded(self, he: Evaluator, level: int, scale: float) -> Plaintext:
-        """The diagonals, turned back by their giant steps, as a stack: zeros where there is none."""
+        """The diagonals, turned back by their giant steps, as a stack; zeros where none is."""
         if he.ring.n // 2 % self.slots:
             raise ArgumentError("%d slots do not repeat in %d" % (self.slots, he.ring.n // 2))
         rows = np.stack([np.roll(np.broadcast_to(self._diagonals.get(giant + baby, np.zeros(())),

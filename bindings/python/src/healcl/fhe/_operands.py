@@ -47,8 +47,8 @@ class Operand:
         if not -count <= i < count:
             raise IndexError("index %d is out of the stack of %d" % (i, count))
         (stack, first), i = self._place, i % count
-        return type(self)(self._evaluator, self._tensor[:, i:i + 1], self._scale, self._slots,
-                          (stack, first + i))
+        tensor = self._tensor if count == 1 else self._tensor[:, i:i + 1]
+        return type(self)(self._evaluator, tensor, self._scale, self._slots, (stack, first + i))
 
     def __iter__(self: _Self) -> Iterator[_Self]:
         return (self[i] for i in range(len(self)))
