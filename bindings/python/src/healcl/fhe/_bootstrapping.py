@@ -32,7 +32,7 @@ class Bootstrapping:
     special      special primes, of special_bits; dnum: digits of key switching
     stages       of CoeffToSlot and of SlotToCoeff: more take more levels and fewer rotations
     bound        of the multiples of the old modulus: 16 for secrets of 64 coefficients that are not
-                 0, with a failure in 2^-40 or fewer
+                 0, where one in 2^40 is larger; 12 for 32, one in 2^50
     degree, doublings  of the cosine: a Chebyshev polynomial, and how often its angle is doubled
 
     moduli       for fhe.Ring(n, b.moduli), the special ones last
