@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/verdict.h"
+#include "core/process.h"
 
 /* ---------------------------------------------------------------- reports */
 

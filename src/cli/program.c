@@ -10,7 +10,7 @@
 
 #include "cli/command_job.h"
 #include "cli/supervise.h"
-#include "core/verdict.h"
+#include "core/process.h"
 #include "tools/xmalloc.h"
 
 static int print_overview(void)

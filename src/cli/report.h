@@ -7,7 +7,7 @@
 
 #include "cli/json.h"
 #include "cli/view.h"
-#include "opencl/self_test.h"
+#include "opencl/opening.h"
 #include "plan/memory.h"
 #include "tools/measure.h"
 

@@ -15,8 +15,8 @@
 
 #include "cli/text.h"
 #include "core/clock.h"
+#include "core/process.h"
 #include "core/registry.h"
-#include "core/verdict.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- signals */

@@ -16,7 +16,7 @@
 #define PROCESS_FILE "/dev/fd/3"
 
 /* The first argument of a child that reports its exit code to PROCESS_VERDICT_FILE
- * (core/verdict.h). argv[0] may get lost: an emulator may replace it with a path. */
+ * argv[0] may get lost: an emulator may replace it with a path. */
 #define PROCESS_CHILD "as-child"
 
 enum { PROCESS_LINE_SIZE = 1024, PROCESS_VERDICT_FILE = 4 };
@@ -81,5 +81,47 @@ bool process_pipe(int pair[2]);
 /* Returns the signal's name, "SIGSEGV", or text, which then holds "signal 42". */
 enum { PROCESS_SIGNAL_SIZE = 24 };
 const char *process_signal_name(int signal, char text[PROCESS_SIGNAL_SIZE]);
+
+/* ---------------------------------------------------------------- verdicts */
+
+/*
+ * An exit code that is certain to be the process's own. A driver may end the process in which it
+ * runs, with any exit code. A process with a driver therefore first reports its exit code through a
+ * pipe. Then it ends with a status that no driver uses. The parent accepts the exit code only if
+ * both agree.
+ */
+/* What a process has reported so far. */
+struct verdict {
+    bool is_reported;
+    bool is_last;     /* the code holds, whatever the exit status is: MPI or a signal then ends the
+                         process */
+    int code;         /* an exit code, below 16 */
+    uint64_t reports; /* bit i: report i has been written */
+    char kernel[96];  /* the manifest's kernel being checked; "": none */
+};
+
+/* Sets the pipe that this process reports to. Until then nothing is reported. */
+void verdict_to(int pipe);
+
+bool verdict_is_asked(void);
+
+/* Reports that report number i, below 64, has been written. */
+void verdict_report_file(uint32_t i);
+
+/* Reports that a manifest's kernel is being checked, by its ASCII name; "": none. */
+void verdict_kernel(const char *name);
+
+/* Reports the exit code. Call it last before the process ends. Returns the status to end the
+ * process with. Async-signal-safe, like verdict_report_last. */
+int verdict_report(int code);
+
+/* Reports the exit code of a process that MPI ends, whatever its status. */
+void verdict_report_last(int code);
+
+/* Reads what has been reported from the other end of the pipe, which must not block. */
+void verdict_read(int pipe, struct verdict *verdict);
+
+/* Whether a process with this status, from waitpid, has ended with the code that it reported. */
+bool verdict_holds(const struct verdict *verdict, int status);
 
 #endif

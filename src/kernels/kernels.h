@@ -2,7 +2,7 @@
 #ifndef HEALCL_KERNELS_KERNELS_H
 #define HEALCL_KERNELS_KERNELS_H
 
-#include "kernels/derive.h"
+#include "kernels/derived.h"
 #include "kernels/job.h"
 #include "kernels/variant.h"
 

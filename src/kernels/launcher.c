@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "core/array.h"
-#include "kernels/derive.h"
-#include "kernels/recording.h"
+#include "kernels/derived.h"
 #include "kernels/variant.h"
 #include "plan/memory.h"
 

@@ -99,4 +99,19 @@ void launcher_storage_release(struct launcher *self, const struct storage *stora
 enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
                                       uint32_t *key, struct healcl_error *error);
 
+/* ---------------------------------------------------------------- recording.c */
+
+/* Records launches of the plan's steps from now on, if memory suffices. */
+void recordings_begin(struct launcher *self);
+void recordings_free(struct launcher *self);
+
+typedef enum healcl_status launch_function(struct launcher *self, const struct step *step,
+                                           struct healcl_error *error);
+
+/* Enqueues the recorded launches of a step. If there are none, calls launch with `launched`, which
+ * stands for the step. Errors: those of launch. */
+enum healcl_status recording_launch(struct launcher *self, const struct step *step,
+                                    launch_function *launch, const struct step *launched,
+                                    struct healcl_error *error);
+
 #endif

@@ -1,5 +1,11 @@
-#include "kernels/recording.h"
-
+/*
+ * Records launches of a plan's steps, to enqueue them again later. A repeated launch does not plan
+ * a variant, build options, look up a program, or set arguments that have not changed.
+ *
+ * A recording is valid while inputs that tables may be derived from are unchanged. A step is not
+ * recorded if it does more than launch kernels, or if its launches use memory that the launcher
+ * does not know.
+ */
 #include <stdlib.h>
 
 #include "kernels/derived.h"

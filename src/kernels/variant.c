@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
-#include "kernels/recording.h"
+#include "kernels/launcher.h"
 
 /* One family for each name in the table of steps. "none" has no variants. */
 #define STEP(kind, id, reference, device, kernels, ...) extern const struct family family_##kernels;

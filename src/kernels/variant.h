@@ -10,8 +10,8 @@
 #ifndef HEALCL_KERNELS_VARIANT_H
 #define HEALCL_KERNELS_VARIANT_H
 
+#include "kernels/job.h"
 #include "kernels/launcher.h"
-#include "kernels/space.h"
 
 /* Variants compute these from a step and a device. Their launches use them. */
 

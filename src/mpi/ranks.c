@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/verdict.h"
+#include "core/process.h"
 #include "tools/xmalloc.h"
 
 enum {

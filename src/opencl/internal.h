@@ -10,25 +10,6 @@
 
 /* ---------------------------------------------------------------- device.c */
 
-/*
- * Creates the context and the queues of a device, and reads the environment's settings for its
- * memory. Its cl, info, tuning and brought must be set. Callers end it with device_clear and
- * device_release, also after an error.
- */
-enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error);
-
-/* As device_create, on the context of another handle. The device must already have the settings of
- * that handle. */
-enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
-                                        struct healcl_error *error);
-
-/* Waits for the queues and frees the memory that they use. The handle must have its turn. */
-void device_clear(struct healcl_device *device);
-
-/* Releases the queues and the context, which must be idle. Ends the handle's turn. The last handle
- * on the context also frees what handles shared, and the package. */
-void device_release(struct healcl_device *device);
-
 /* Waits for the compute queue. Later commands do not wait for earlier ones, which may have failed.
  * Returns the code of clFinish. */
 HEALCL_MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
@@ -125,12 +106,6 @@ struct device_context {
     struct shared_program *programs; /* most recently used first */
 };
 
-/* NULL if memory is short. */
-struct device_context *context_make(void);
-
-/* Registers another handle on the context. */
-void context_enter(struct healcl_device *device, struct device_context *shared);
-
 /* ---------------------------------------------------------------- buffer.c */
 
 /* The bytes that are allocated for a buffer of `bytes` bytes. Few distinct sizes occur, to let
@@ -174,8 +149,6 @@ enum healcl_status traced_command_init(struct traced_command *traced, struct hea
 /* Must be called after the command was enqueued. */
 enum healcl_status traced_command_log(struct traced_command *traced, struct healcl_device *device,
                                       struct healcl_error *error);
-
-/* ---------------------------------------------------------------- opening.c */
 
 /* Notes results of the self-test, and adapts kernels to them. */
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,

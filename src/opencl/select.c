@@ -11,7 +11,7 @@
 
 #include "core/numbers.h"
 #include "opencl/internal.h"
-#include "opencl/self_test.h"
+#include "opencl/opening.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 

@@ -1,4 +1,4 @@
-#include "opencl/self_test.h"
+#include "opencl/opening.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/derive.h"
-#include "kernels/recording.h"
+#include "kernels/derived.h"
+#include "kernels/launcher.h"
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/audit.h"

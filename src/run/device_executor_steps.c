@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "kernels/derive.h"
+#include "kernels/derived.h"
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/audit.h"

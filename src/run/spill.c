@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/huge_pages.h"
-#include "kernels/derive.h"
+#include "kernels/derived.h"
 #include "kernels/variant.h"
 #include "plan/axes.h"
 #include "run/device_executor_parts.h"

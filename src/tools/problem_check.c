@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/verdict.h"
+#include "core/process.h"
 #include "kernels/variant.h"
 #include "tools/results.h"
 #include "tools/variants.h"

@@ -12,7 +12,6 @@
 
 #include "helper_opencl.h"
 #include "opencl/opening.h"
-#include "opencl/self_test.h"
 
 static struct healcl_error error;
 

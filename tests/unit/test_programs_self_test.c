@@ -8,7 +8,7 @@
 #include "helper_device.h"
 #include "helper_share.h"
 #include "opencl/internal.h"
-#include "opencl/self_test.h"
+#include "opencl/opening.h"
 
 /* ---- a layer that puts a line of OpenCL C in front of every program ---- */
 
