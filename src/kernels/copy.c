@@ -115,24 +115,6 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Turns a job with the arguments space, out and in into a job of copy_blocks. */
-static void divide_into_blocks(struct job *job, const struct tensor *in)
-{
-    struct space *space = &job->space;
-    uint32_t x = space->rank - 1, y = space->rank - 2;
-    int64_t size = (int64_t)dtype_size(in->storage->dtype);
-    int64_t all_height = space->shape[y], all_width = space->shape[x];
-    int64_t height = smaller(all_height, HEIGHT_BYTES / size);
-    int64_t width = smaller(all_width, BLOCK_BYTES / size / height / CACHE_LINE * CACHE_LINE);
-    height = smaller(all_height, BLOCK_BYTES / size / width);
-    JOB_ADD_LONGS(job, in->storage->elements, height, width, all_height, all_width,
-                  space->operand[COPY_OUT].stride[y], space->operand[COPY_IN].stride[y],
-                  space->operand[COPY_IN].stride[x]);
-    job_add_uint(job, passes_caches(job->launcher->device, job->space.end, in->storage->dtype));
-    space_divide_axis(space, y, height);
-    space_divide_axis(space, x, width);
-}
-
 static const char *plan_tiles(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
@@ -144,10 +126,22 @@ static const char *plan_tiles(const struct step *step, const struct healcl_devic
 static enum healcl_status launch_tiles(struct launcher *self, const struct variant_plan *plan,
                                        struct healcl_error *error)
 {
-    const struct step *step = plan->step;
+    const struct storage *in = plan->step->in[0]->storage;
     struct job job;
     TRY(begin(&job, self, plan, error));
-    divide_into_blocks(&job, step->in[0]);
+    struct space *space = &job.space;
+    uint32_t x = space->rank - 1, y = space->rank - 2;
+    int64_t size = (int64_t)dtype_size(in->dtype);
+    int64_t all_height = space->shape[y], all_width = space->shape[x];
+    int64_t height = smaller(all_height, HEIGHT_BYTES / size);
+    int64_t width = smaller(all_width, BLOCK_BYTES / size / height / CACHE_LINE * CACHE_LINE);
+    height = smaller(all_height, BLOCK_BYTES / size / width);
+    JOB_ADD_LONGS(&job, in->elements, height, width, all_height, all_width,
+                  space->operand[COPY_OUT].stride[y], space->operand[COPY_IN].stride[y],
+                  space->operand[COPY_IN].stride[x]);
+    job_add_uint(&job, passes_caches(self->device, space->end, in->dtype));
+    space_divide_axis(space, y, height);
+    space_divide_axis(space, x, width);
     return job_launch(&job, error);
 }
 

@@ -347,19 +347,12 @@ enum healcl_status derive_moduli(struct launcher *self, const struct step *step,
                                          : modulus_table(self, step, i, &own, table, error);
 }
 
-/* The last axis of a view that may broadcast a vector along other axes. */
-static struct layout last_axis(const struct layout *layout)
-{
-    struct layout vector = *layout;
-    while (vector.rank > 1)
-        vector = layout_drop_axis(&vector, 0);
-    return vector;
-}
-
 enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
                                          const struct buffer **table, struct healcl_error *error)
 {
-    const struct layout vector = last_axis(&step->in[i]->layout);
+    struct layout vector = step->in[i]->layout;
+    while (vector.rank > 1)
+        vector = layout_drop_axis(&vector, 0);
     return modulus_table(self, step, i, &vector, table, error);
 }
 

@@ -103,14 +103,6 @@ static uint64_t bytes_of(const struct derived *derived)
     return bytes + sizeof *derived;
 }
 
-static enum healcl_status acquire(struct launcher *self, uint64_t bytes, const void *made,
-                                  struct buffer *table, struct healcl_error *error)
-{
-    if (made)
-        return device_upload_memory(self->device, NULL, bytes, made, table, error);
-    return bytes > 0 ? device_buffer_acquire(self->device, bytes, false, table, error) : HEALCL_OK;
-}
-
 enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
                                const struct derived_key *key, int64_t count, size_t size,
                                void *made, const struct buffer **table, struct healcl_error *error)
@@ -120,10 +112,14 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
     struct derived *derived = calloc(1, sizeof *derived);
     if (!cache->buckets)
         cache->buckets = calloc(DERIVED_BUCKETS, sizeof *cache->buckets);
-    enum healcl_status status =
-        derived && cache->buckets
-            ? acquire(self, (uint64_t)count * size, made, &derived->table, error)
-            : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    enum healcl_status status = HEALCL_OK;
+    const uint64_t bytes = (uint64_t)count * size;
+    if (!derived || !cache->buckets)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    else if (made)
+        status = device_upload_memory(self->device, NULL, bytes, made, &derived->table, error);
+    else if (bytes > 0)
+        status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
     free(made);
     if (status != HEALCL_OK) {
         free(derived);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/numbers.h"
-#include "kernels/derived.h"
 #include "kernels/kernels.h"
 
 /* A transform that is being launched. */
@@ -481,13 +480,6 @@ static bool is_interleaved(const struct layout *layout)
     return r * k > 1 && (k == 1 || layout->stride[2] == 1) && (r == 1 || layout->stride[1] == k);
 }
 
-/* ROW_TILES: see cl/ntt/row_passes.cl. */
-static uint32_t row_tiles(int64_t n)
-{
-    const int64_t tiles = n / NTT_ROW_TILE; /* a power of two, or 0 */
-    return tiles < NTT_RADIX ? (uint32_t)tiles : NTT_RADIX;
-}
-
 /* The batches of the first compute unit, if each unit has `work_items` work-items. */
 static int64_t first_share(int64_t batches, int64_t units, int64_t work_items)
 {
@@ -573,7 +565,8 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     transform_begin(&job, self, &transform, "ntt_rows", "intt_rows");
     job_define_number(&job, "WORD_BITS", bits);
     job_define_number(&job, "INVERSE", transform.inverse);
-    job_define_number(&job, "ROW_TILES", row_tiles(transform.n));
+    const int64_t tiles = transform.n / NTT_ROW_TILE; /* a power of two, or 0 */
+    job_define_number(&job, "ROW_TILES", tiles < NTT_RADIX ? (uint32_t)tiles : NTT_RADIX);
     job_define_number(&job, "INTERLEAVED", interleaved);
     if (interleaved) /* two rows, as in ciphertexts of two components, or any number */
         job_define_number(&job, "BATCH_ROWS", batch_rows == 2 ? 2 : NTT_BATCH_ROWS);

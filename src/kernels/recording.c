@@ -192,15 +192,6 @@ static enum healcl_status record(struct launcher *self, struct step_recording *a
 
 /* ---------------------------------------------------------------- enqueueing again */
 
-static enum healcl_status acquire_scratch(struct healcl_device *device, struct scratch *scratch,
-                                          struct healcl_error *error)
-{
-    if (!device_buffer_take(device, scratch->serial, scratch->bytes, &scratch->buffer))
-        TRY(device_buffer_acquire(device, scratch->bytes, false, &scratch->buffer, error));
-    scratch->serial = scratch->buffer.serial;
-    return HEALCL_OK;
-}
-
 /* A buffer without memory is that of a storage, of which it is the first member. */
 static enum healcl_status launch_again(struct launcher *self, const struct recorded_launch *launch,
                                        struct healcl_error *error)
@@ -219,8 +210,12 @@ static enum healcl_status replay(struct launcher *self, struct recording *record
                                  struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
-    for (uint32_t i = 0; status == HEALCL_OK && i < recording->scratch_count; i++)
-        status = acquire_scratch(self->device, &recording->scratch[i], error);
+    for (uint32_t i = 0; status == HEALCL_OK && i < recording->scratch_count; i++) {
+        struct scratch *made = &recording->scratch[i];
+        if (!device_buffer_take(self->device, made->serial, made->bytes, &made->buffer))
+            status = device_buffer_acquire(self->device, made->bytes, false, &made->buffer, error);
+        made->serial = made->buffer.serial;
+    }
     for (size_t i = 0; status == HEALCL_OK && i < recording->launches.count; i++)
         status = launch_again(self, &recording->launches.launches[i], error);
     for (uint32_t i = recording->scratch_count; i-- > 0;)

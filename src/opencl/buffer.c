@@ -453,13 +453,6 @@ bool device_buffer_take(struct healcl_device *device, uint64_t serial, uint64_t 
     return true;
 }
 
-/* Queries information of `size` bytes about a cl_mem. */
-static cl_int memory_fact(const struct healcl_device *device, cl_mem memory, cl_mem_info name,
-                          size_t size, void *value)
-{
-    return device->cl->clGetMemObjectInfo(memory, name, size, value, NULL);
-}
-
 enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes, cl_mem memory,
                                        struct buffer *buffer, struct healcl_error *error)
 {
@@ -467,14 +460,11 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
     cl_context context = NULL;
     size_t size = 0;
     cl_mem_flags flags = 0;
-    cl_int code = memory_fact(device, memory, CL_MEM_TYPE, sizeof type, &type);
-    if (code == CL_SUCCESS)
-        code = memory_fact(device, memory, CL_MEM_CONTEXT, sizeof context, &context);
-    if (code == CL_SUCCESS)
-        code = memory_fact(device, memory, CL_MEM_SIZE, sizeof size, &size);
-    if (code == CL_SUCCESS)
-        code = memory_fact(device, memory, CL_MEM_FLAGS, sizeof flags, &flags);
-    TRY_CL(error, "clGetMemObjectInfo", code);
+    const struct opencl *cl = device->cl;
+    TRY_CALL(error, cl, clGetMemObjectInfo, memory, CL_MEM_TYPE, sizeof type, &type, NULL);
+    TRY_CALL(error, cl, clGetMemObjectInfo, memory, CL_MEM_CONTEXT, sizeof context, &context, NULL);
+    TRY_CALL(error, cl, clGetMemObjectInfo, memory, CL_MEM_SIZE, sizeof size, &size, NULL);
+    TRY_CALL(error, cl, clGetMemObjectInfo, memory, CL_MEM_FLAGS, sizeof flags, &flags, NULL);
     if (type != CL_MEM_OBJECT_BUFFER)
         REFUSE(error, "the memory is an image, not a buffer");
     if (context != device->context)

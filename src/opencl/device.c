@@ -281,15 +281,6 @@ static void set_marker(struct healcl_device *device)
     (void)cl->clFlush(device->compute);
 }
 
-static bool marker_has_ended(const struct healcl_device *device)
-{
-    cl_int state = CL_COMPLETE;
-    return !device->marker ||
-           device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                      sizeof state, &state, NULL) != CL_SUCCESS ||
-           state <= CL_COMPLETE; /* an error code is negative */
-}
-
 bool device_poll(struct healcl_device *device, bool is_new)
 {
     struct device_context *shared = device->shared;
@@ -300,7 +291,11 @@ bool device_poll(struct healcl_device *device, bool is_new)
     if (!has_ended) {
         if (is_new || !device->marker)
             set_marker(device);
-        has_ended = marker_has_ended(device);
+        cl_int state = CL_COMPLETE;
+        has_ended = !device->marker ||
+                    device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                               sizeof state, &state, NULL) != CL_SUCCESS ||
+                    state <= CL_COMPLETE; /* an error code is negative */
     }
     if (turns)
         pthread_mutex_unlock(&shared->turn);

@@ -209,24 +209,12 @@ cl_kernel kernel_create(struct healcl_device *device, const struct program *prog
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error);
 
-/* ---------------------------------------------------------------- arguments.c */
+/* ---------------------------------------------------------------- launch.c */
 
 /* A hash that identifies a manifest's kernel by its name and by what memory each argument refers
  * to. A cached binary is then valid only for arguments that were checked when its source was built.
  * 0 for other kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch);
-
-/* Whether a manifest's kernel accepts the arguments of a launch. Asks the driver once for each
- * kernel object built from source. If the driver does not answer, sets
- * device->programs->arguments_unknown. Errors: HEALCL_REFUSED with manifest, kernel and argument.
- * It also sets device->programs->manifest_is_wrong. */
-enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
-                                          const struct launch *launch, struct healcl_error *error);
-
-/* Sets the error for argument i, whose size or kind the driver rejects. Returns HEALCL_REFUSED. */
-enum healcl_status kernel_argument_refused(struct healcl_device *device,
-                                           const struct launch *launch, uint32_t i, cl_int code,
-                                           struct healcl_error *error);
 
 /* ---------------------------------------------------------------- program.c, again */
 
@@ -257,31 +245,6 @@ struct shared_program {
 
 /* Frees programs that no handle uses any more. */
 void shared_programs_free(const struct opencl *cl, struct device_context *context);
-
-/* ---------------------------------------------------------------- builders.c */
-
-/* Child processes that build programs and leave their binaries in the cache. Each process
- * repeatedly takes a program that no other process has taken. This process takes part. */
-struct builders {
-    size_t count; /* number of processes */
-    int processes[BUILDS_AT_ONCE_MAX];
-    _Atomic uint32_t *states; /* of programs, in memory shared by all processes */
-    uint64_t deadline;        /* when this process stops waiting: monotonic_nanoseconds */
-};
-
-/* Starts up to `processes` processes, which build `count` programs in this order. */
-void builders_start(struct builders *builders, const struct healcl_device *device,
-                    struct program *const *programs, size_t count, size_t processes);
-
-/* Takes a program. Returns false if another process has already taken it. */
-bool builders_take(_Atomic uint32_t *states, size_t program);
-
-/* Waits until the process that took a program has cached it, or no longer can. In the latter case
- * the caller must build the program. */
-void builders_await(const struct builders *builders, size_t program);
-
-/* Ends the processes. */
-void builders_stop(const struct builders *builders);
 
 /* ---------------------------------------------------------------- binary.c */
 

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "core/clock.h"
+#include "core/process.h"
 #include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- sources */
@@ -218,7 +219,7 @@ static void build(struct healcl_device *device, struct program *program, struct 
     /* A compiler of an older version may not know that of 1.2, and yet compile all of it. */
     const bool names_version = strncmp(device->info.c_version, "OpenCL C 1.2", 12) >= 0;
     snprintf(options, sizeof options, "%s%s%s", names_version ? "-cl-std=CL1.2 " : "",
-             program->all_options, program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
+             program->all_options, program->text ? " -cl-kernel-arg-info" : ""); /* launch.c */
     if (device->programs->package) {
         program->status = binary_load_packaged(device, program, error);
     } else if (!*program->binary_name || !binary_load(device, program, options)) {
@@ -514,21 +515,16 @@ static _Atomic uint64_t *begin_build(struct healcl_device *device, uint64_t hash
     return mine;
 }
 
-static bool is_program(const struct program *program, const struct launch *launch, uint64_t hash)
-{
-    return program->hash == hash && program->local_size == launch->local_size &&
-           program->arguments == kernel_arguments_hash(launch) &&
-           strcmp(program->name, launch->program) == 0 &&
-           strcmp(program->options, launch->options) == 0;
-}
-
 /* Moves the program to the front of the list: the next launch often wants the same one. */
 static struct program *find_program(struct healcl_device *device, const struct launch *launch,
                                     uint64_t hash)
 {
     for (struct program **link = &device->programs->list; *link; link = &(*link)->next) {
         struct program *program = *link;
-        if (!is_program(program, launch, hash))
+        if (program->hash != hash || program->local_size != launch->local_size ||
+            program->arguments != kernel_arguments_hash(launch) ||
+            strcmp(program->name, launch->program) != 0 ||
+            strcmp(program->options, launch->options) != 0)
             continue;
         *link = program->next;
         program->next = device->programs->list;
@@ -598,6 +594,72 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
         add_to_list(device, program);
     else
         program_free(device, program, false);
+}
+
+/* Child processes that build programs and leave their binaries in the cache. Each process
+ * repeatedly takes a program that no other process has taken. This process takes part. */
+struct builders {
+    size_t count; /* number of processes */
+    int processes[BUILDS_AT_ONCE_MAX];
+    _Atomic uint32_t *states; /* of programs, in memory shared by all processes */
+    uint64_t deadline;        /* when this process stops waiting: monotonic_nanoseconds */
+};
+
+enum { FREE, TAKEN, BUILT }; /* states of a program */
+
+static bool builders_take(_Atomic uint32_t *states, size_t program)
+{
+    uint32_t state = FREE;
+    return atomic_compare_exchange_strong(&states[program], &state, TAKEN);
+}
+
+static void builders_start(struct builders *builders, const struct healcl_device *device,
+                           struct program *const *programs, size_t count, size_t processes)
+{
+    enum { AWAITED_SECONDS = 60, SIZE_TEXT = 24 }; /* a driver may hang there */
+    char selector[24], (*sizes)[SIZE_TEXT] = calloc(count, sizeof *sizes);
+    const char **arguments = calloc(4 + 3 * count, sizeof *arguments), **next = arguments;
+    void *states = NULL;
+    builders->deadline = monotonic_nanoseconds() + UINT64_C(1000000000) * AWAITED_SECONDS;
+    snprintf(selector, sizeof selector, "%u:%u", device->info.platform_index,
+             device->info.device_index);
+    if (sizes && arguments) {
+        *next++ = "healcl";
+        *next++ = device->programs->builder;
+        *next++ = selector;
+        for (size_t i = 0; i < count; i++) {
+            snprintf(sizes[i], SIZE_TEXT, "%zu", programs[i]->local_size);
+            *next++ = programs[i]->name;
+            *next++ = programs[i]->options;
+            *next++ = sizes[i];
+        }
+        builders->count = process_start_beside(
+            arguments, processes, count * sizeof *builders->states, &states, builders->processes);
+        builders->states = states;
+    }
+    free(arguments);
+    free(sizes);
+}
+
+static bool any_runs(const struct builders *builders)
+{
+    for (size_t i = 0; i < builders->count; i++)
+        if (!process_has_ended(builders->processes[i]))
+            return true;
+    return false;
+}
+
+static void builders_await(const struct builders *builders, size_t program)
+{
+    while (builders->states[program] != BUILT && monotonic_nanoseconds() < builders->deadline &&
+           any_runs(builders))
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void builders_stop(const struct builders *builders)
+{
+    for (size_t i = 0; i < builders->count; i++)
+        process_stop(builders->processes[i]);
 }
 
 /* Programs that are built, or loaded once a child process has built them. */
@@ -733,6 +795,22 @@ void device_build_listed(struct healcl_device *device)
     struct builds *builds = begin_builds(device);
     if (builds)
         end_builds(builds);
+}
+
+void device_build_beside(struct healcl_device *device, char *const *arguments, size_t count)
+{
+    _Atomic uint32_t *states = process_shared(count / 3 * sizeof *states);
+    device->tuning.builds_at_once = 1;
+    for (size_t i = 0; states && i < count / 3; i++) {
+        char *const *about = arguments + 3 * i;
+        struct launch launch = {.program = about[0], .local_size = strtoul(about[2], NULL, 10)};
+        if (!builders_take(states, i))
+            continue;
+        snprintf(launch.options, sizeof launch.options, "%s", about[1]);
+        device_list_program(device, &launch);
+        device_build_listed(device);
+        states[i] = BUILT;
+    }
 }
 
 /* Has all programs of a plan listed by a handle beside the device, which leaves them to it, and

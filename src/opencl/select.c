@@ -101,13 +101,6 @@ static const struct query queries[] = {
     {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_FLAG, FIELD(unified_memory)},
 };
 
-/* Whether OpenCL 1.0 lacks a query: then its field stays 0 or "". */
-static bool is_optional(cl_device_info what)
-{
-    return what == CL_DEVICE_OPENCL_C_VERSION || what == CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE ||
-           what == CL_DEVICE_HOST_UNIFIED_MEMORY;
-}
-
 static cl_int query(const struct opencl *cl, struct device_info *info, const struct query *row)
 {
     char *field = (char *)info + row->offset;
@@ -127,7 +120,11 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
         *(bool *)(void *)field = flag != CL_FALSE;
         break;
     }
-    return is_optional(row->what) && code == CL_INVALID_VALUE ? CL_SUCCESS : code;
+    /* OpenCL 1.0 lacks these: then the field stays 0 or "". */
+    const bool is_optional = row->what == CL_DEVICE_OPENCL_C_VERSION ||
+                             row->what == CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE ||
+                             row->what == CL_DEVICE_HOST_UNIFIED_MEMORY;
+    return is_optional && code == CL_INVALID_VALUE ? CL_SUCCESS : code;
 }
 
 /* AMD's devices have their architecture as name, "gfx90a:sramecc+:xnack-". NVIDIA's report it by an
