@@ -48,8 +48,9 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
     struct buffer *buffer = launcher_memory(&self->launcher, storage);
     struct buffer_place memory;
     const struct buffer_place *place = launcher_place(&self->launcher, storage, &memory);
-    struct decoding decoding = {self, payload, storage->dtype, copy};
+    struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
     const uint64_t bytes = storage_bytes(storage);
+    decoding.copy = copy;
     TRY(payload_check_data(payload, error));
     TRY(source_check_size(self->launcher.plan->source, error));
     if (!payload->fortran_order)

@@ -101,7 +101,7 @@ static enum healcl_status read_elements(const struct payload *payload, int64_t f
 static enum healcl_status read_block(const struct payload *payload, int64_t first, size_t count,
                                      int64_t *values, struct healcl_error *error)
 {
-    int64_t elements[BLOCK_ELEMENTS];
+    int64_t elements[BLOCK_ELEMENTS] = {0};
     const bool swaps = needs_swap(payload);
     TRY(read_elements(payload, first, count, elements, error));
     for (size_t i = 0; i < count; i++) {
