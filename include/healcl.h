@@ -664,10 +664,12 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_keep(struct healcl_session *
                                                          size_t input, bool keep,
                                                          struct healcl_error *error);
 
-/* Runs all segments. Errors: as healcl_run; HEALCL_REFUSED for an input without data;
- * HEALCL_DIFFERENT if an audited step differs, which makes all results of the run invalid. After
- * one of these errors no segment has results, and the next run must begin with the first segment.
- * HEALCL_USAGE changes nothing. */
+/* Runs all segments. Where inputs are bound, segments before the first of these are left out from
+ * the second run on, if they would only be repeated: their inputs are on the device, they have no
+ * results, and later segments change or free none of their tensors.
+ * Errors: as healcl_run; HEALCL_REFUSED for an input without data; HEALCL_DIFFERENT if an audited
+ * step differs, which makes all results of the run invalid. After one of these errors no segment
+ * has results, and the next run must begin with the first segment. HEALCL_USAGE changes nothing. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run(struct healcl_session *session,
                                                         struct healcl_error *error);
 

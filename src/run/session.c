@@ -94,6 +94,31 @@ static enum healcl_status check_order(const struct healcl_session *session, size
     return HEALCL_OK;
 }
 
+static struct upload *upload_of(struct healcl_session *session, size_t input)
+{
+    return &session->uploads[session->transcript->input_steps[input]->out->storage->id];
+}
+
+/* Where a run of segments from `first` to `end` begins. With inputs that the caller has bound, it
+ * is a request, and leaves out what comes before them if that would only be repeated. */
+static size_t first_of_request(struct healcl_session *session, size_t first, size_t end)
+{
+    const struct healcl_tensor_info *inputs = session->transcript->inputs;
+    size_t bound = end;
+    for (size_t i = 0; i < session->plan->uploads; i++)
+        if (upload_of(session, i)->data && inputs[i].segment < bound)
+            bound = inputs[i].segment;
+    if (bound <= first || bound == end || session->options.exchange ||
+        session->first_results[first] < session->first_results[bound] ||
+        check_order(session, bound, NULL) != HEALCL_OK)
+        return first;
+    for (size_t i = 0; i < session->plan->uploads; i++)
+        if (inputs[i].segment >= first && inputs[i].segment < bound &&
+            !upload_of(session, i)->is_filled)
+            return first;
+    return bound;
+}
+
 /* ---------------------------------------------------------------- results */
 
 /* Finds the memory for the current result. */
@@ -187,6 +212,9 @@ static enum healcl_status run(struct healcl_session *session, size_t first, size
     TRY(check_order(session, first, error));
     if (count == 0)
         return HEALCL_OK;
+    const size_t begin = first_of_request(session, first, first + count);
+    count -= begin - first;
+    first = begin;
     uint64_t start = monotonic_nanoseconds();
     uint64_t fallbacks = session->executor->fallback_steps;
     session->executor->bytes_uploaded = 0;
@@ -316,11 +344,6 @@ enum healcl_status healcl_session_run(struct healcl_session *session, struct hea
 }
 
 /* ---------------------------------------------------------------- inputs */
-
-static struct upload *upload_of(struct healcl_session *session, size_t input)
-{
-    return &session->uploads[session->transcript->input_steps[input]->out->storage->id];
-}
 
 static bool can_keep(const struct healcl_session *session, size_t input)
 {

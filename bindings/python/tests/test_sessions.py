@@ -112,6 +112,35 @@ class Sessions(unittest.TestCase):
                                  [[1], [1, 2], [3], [3, 4]])
 
     @both
+    def test_requests_leave_out_what_would_be_the_same(self, device):
+        with tempfile.TemporaryDirectory() as folder:
+            for changes in False, True:  # whether the first segment's tensor is changed later
+                path = os.path.join(folder, "t%d.json" % changes)
+                with healcl.record(path, "reference") as r:
+                    with r.segment("upload"):
+                        weights = r.host_to_device([17, 300])
+                        digits = r.empty((2, 1), "int64")
+                        r.apply_g_decomp(weights, 1, 8, digits)  # drops a digit, which is counted
+                    with r.segment("upload_ct_1"):
+                        x = r.host_to_device([[2], [3]])
+                    with r.segment("compute"):
+                        out = r.modmul(x, digits, 97, digits if changes else None)
+                    r.device_to_host(out)
+                t = healcl.load(path)
+                with t.session(device) as s:
+                    for place, array, dropped, result in (
+                            (1, [[2], [3]], 1, [[34], [35]]), (1, [[3], [2]], changes, [[51], [88]]),
+                            (0, [17, 301], 1, [[51], [90]]), (0, None, 1, [[51], [88]]),
+                            (1, [[2], [3]], changes, [[34], [35]]), (1, None, 1, [[34], [35]]),
+                            (1, None, 1, [[34], [35]])):
+                        s[place] = array
+                        s.run()
+                        self.assertEqual(s.facts["dropped_digits"], dropped)
+                        np.testing.assert_array_equal(s.read(0), result)
+                    s.run("compute") if not changes else self.assertRaises(
+                        healcl.StateError, s.run, "compute")
+
+    @both
     def test_inputs_are_bound_without_a_copy(self, device):
         t = healcl.load(transcript("modular.json"))
         array = t.inputs[0].data
