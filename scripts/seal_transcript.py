@@ -56,7 +56,7 @@ def text(device):
     rotated = call("rotate_vector", rescaled, 1, galois)
     conjugate = call("complex_conjugate", rotated, galois)
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "seal.json")
+        path = os.path.join(folder, "seal.json.gz")
         with ckks.from_seal(context, device, relinearization_keys=keys, galois_keys=galois) as he, \
                 he.record(path) as program:
             x, y = program.load(a), program.load(b)

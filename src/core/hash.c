@@ -17,6 +17,19 @@ void hash_bytes(const void *data, size_t bytes, char hash[HASH_SIZE])
     format(XXH3_128bits(data, bytes), hash);
 }
 
+bool hash_joined(const void *first, size_t first_bytes, const void *rest, size_t rest_bytes,
+                 char hash[HASH_SIZE])
+{
+    XXH3_state_t *state = XXH3_createState();
+    const bool is_done = state && XXH3_128bits_reset(state) == XXH_OK &&
+                         XXH3_128bits_update(state, first, first_bytes) == XXH_OK &&
+                         XXH3_128bits_update(state, rest, rest_bytes) == XXH_OK;
+    if (is_done)
+        format(XXH3_128bits_digest(state), hash);
+    (void)XXH3_freeState(state);
+    return is_done;
+}
+
 void hash_texts(size_t count, const char *const *texts, char hash[HASH_SIZE])
 {
     XXH128_hash_t sum = {0};

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "core/hash.h"
 #include "core/new_file.h"
 
 enum {
@@ -125,6 +127,12 @@ bool native_file_write(struct native_file *file, const char *data, size_t size)
     return fwrite(data, 1, size, file->file.stream) == size;
 }
 
+bool native_file_sync(struct native_file *file)
+{
+    FILE *stream = file->file.stream;
+    return fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
+}
+
 enum healcl_status native_file_commit(struct native_file *file, struct healcl_error *error)
 {
     return new_file_commit(&file->file, error);
@@ -135,6 +143,12 @@ void native_file_free(struct native_file *file)
     if (file)
         new_file_discard(&file->file);
     free(file);
+}
+
+bool native_hash(const char *header, size_t header_size, const char *elements, size_t size,
+                 char *hash)
+{
+    return hash_joined(header, header_size, elements, size, hash);
 }
 
 static void invert(double *restrict re, double *restrict im, const double *root, size_t n,

@@ -46,6 +46,9 @@ enum healcl_status native_file_open(const char *path, struct native_file **file,
 /* Whether all was written, as far as is known. */
 bool native_file_write(struct native_file *file, const char *data, size_t size);
 
+/* Whether the disk has all that was written. */
+bool native_file_sync(struct native_file *file);
+
 /* Closes the file, and gives it its name. */
 enum healcl_status native_file_commit(struct native_file *file, struct healcl_error *error);
 
@@ -67,6 +70,11 @@ void native_file_free(struct native_file *file);
  */
 double native_encode(double *values, int64_t *rounded, const double *roots, size_t rows, size_t n,
                      double scale);
+
+/* The hash of a pack's payload, in 33 bytes: of a .npy file's header and elements. False: no
+ * memory. */
+bool native_hash(const char *header, size_t header_size, const char *elements, size_t size,
+                 char *hash);
 
 /* For struct healcl_observer: asks python_cancelled every 50 ms. */
 bool native_cancelled(void *context);

@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import unittest
 from contextlib import nullcontext
 
@@ -102,6 +103,7 @@ class Recorders(unittest.TestCase):
         return healcl.load(self.path)
 
     def test_what_is_recorded_verifies_with_the_same_operations(self):
+        self.path += ".gz"  # with all payloads in one file
         for path in tagged():
             with self.subTest(path):
                 results = []
@@ -177,6 +179,49 @@ class Recorders(unittest.TestCase):
         with t.session("reference") as s:
             self.assertEqual(list(s.inputs.values()), [None])
 
+    def test_large_tensors_have_a_file_of_their_own(self):
+        arrays = [np.arange(1 << 20) * i for i in (3, 5)]
+        arrays.append(arrays[0].reshape(2, -1).T)  # copied once
+
+        def program(engine):
+            tracemalloc.start()
+            self.addCleanup(tracemalloc.stop)
+            for array in arrays:
+                engine.device_to_host(engine.host_to_device(array))
+            self.assertLess(tracemalloc.get_traced_memory()[1], 2.2 * array.nbytes)
+
+        for path in self.path, self.path + ".gz":
+            self.path = path
+            t = self.record(program)
+            self.assertTrue(t.run("reference").verified)
+            self.assertEqual(os.path.exists(path + ".bin"), path.endswith(".json"))
+            t.close()
+        self.path = self.path[:-3]
+        self.assertLess(os.path.getsize(self.path), 10**4)
+        with self.assertRaisesRegex(healcl.FileError, "No such file"):
+            os.rename(self.path + ".bin", self.path + ".away")
+            healcl.load(self.path)
+        with healcl.load(self.record(program).inputs and self.path) as t, \
+                self.assertRaisesRegex(healcl.FileError, "it is the input"):
+            self.record(program)
+
+    def test_no_expand_reads_two_ways(self):
+        a = np.arange(2).reshape(2, 1, 1, 1)
+        for order, first, second in (("spec", 2, 3), ("spec", 3, 1), ("spec", 1, 3), ("spec", 0, 2),
+                                     ("sdk", 2, 3), ("sdk", 1, 3), ("sdk", 1, 2), ("sdk", 2, 2)):
+            with self.subTest(order=order, numbers=(first, second)):
+                engine = healcl.heal_engine(healcl.reference, expand=order)
+                axis, count = (first, second) if order == "spec" else (second, first)
+                wanted = a.repeat(count, axis) if axis else None
+                with healcl.record(self.path, engine) as r:
+                    b = r.host_to_device(a if axis else a[:1])
+                    found = r.device_to_host(r.expand(b, first, second))
+                    if axis:
+                        np.testing.assert_array_equal(found, wanted)
+                for expand in None, order:
+                    report = healcl.load(self.path, expand=expand).run("reference")
+                    self.assertEqual((report.verified, report.warnings), (True, []))
+
     def test_refused_calls_are_left_out(self):
         def program(engine):
             a = engine.host_to_device([1, 2, 3])
@@ -248,7 +293,8 @@ for size in 10, 10**5:  # noticed at the end, and on the way
     except healcl.FileError as error:
         print(error)
 """, self.path)
-        self.assertEqual(done.stdout, ("cannot write '%s': File too large\n" % self.path) * 2,
+        self.assertEqual(done.stdout, "".join("cannot write '%s': File too large\n" % path
+                                              for path in (self.path, self.path + ".bin")),
                          done.stderr)
         self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
 

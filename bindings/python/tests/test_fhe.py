@@ -141,18 +141,46 @@ class Arrays(unittest.TestCase):
             self.assertLess(abs(errors).max(), 3)
             self.assertLess(abs(errors.mean()), 0.4)
 
-    def test_recordings_without_inputs_have_tables(self):
-        key, a = (np.ones(shape, np.int64) for shape in ((3, 2, 4, 32), (2, 3, 32)))
+    @both
+    def test_requests_of_recordings(self, dev):
+        """Their inputs alone are uploaded, by name. Without inputs only keys and ciphertexts are
+        left out."""
+        key, a = self.rng.integers(0, PRIMES[-1], (3, 2, 4, 32)), np.ones((2, 3, 32), np.int64)
         with tempfile.TemporaryDirectory() as folder, fhe.from_arrays(
-                healcl.reference, self.ring, galois_keys={3: key}) as he:
-            path = os.path.join(folder, "t.json")
-            with he.record(path, inputs=False) as program:
-                program.store(program.rotate(program.load(a, 2.0**20), 1))
-            t = healcl.load(path)
-            given = {number: (key if info.shape[1] == 3 else a).reshape(info.shape)
-                     for number, info in enumerate(t.inputs) if not info.has_data}
-            self.assertEqual(len(given), 2)
-            self.assertTrue(t.run(healcl.reference, inputs=given, verify=True).verified)
+                dev, self.ring, galois_keys={3: key}) as he:
+            for inputs in True, False:
+                path = os.path.join(folder, "t%d.json" % inputs)
+                with he.record(path, inputs=inputs) as program:
+                    x = program.load(a, 2.0**20, name="x")
+                    y = program.rotate(x, 1) + program.load(a[0], 2.0**20) + \
+                        program.encode([0.5], x)
+                    wanted = program.store(y)
+                    program.store(program.rescale(y - program.load(a, 2.0**20, "2nd")))
+                    for name in "x", "5", "", "\\", "é", 5, 'a"':
+                        with self.assertRaisesRegex(healcl.ArgumentError, "name"):
+                            program.load(a, 2.0**20, name)
+                t = healcl.load(path)
+                self.assertEqual(t.segments, ("upload", "upload_ct_1", "compute_block_1",
+                                              "download_1", "compute_block_2", "download_2"))
+                self.assertEqual([info.name for info in t.inputs if info.segment == 1],
+                                 ["x", "2nd"])
+                packed = np.ascontiguousarray(key.transpose(1, 0, 2, 3)[:, :, [3, 0, 1, 2]])
+                given = {number: a[:, None] if info.segment else packed
+                         for number, info in enumerate(t.inputs) if not info.has_data}
+                self.assertEqual(len(given), 0 if inputs else 3)
+                report = t.run(dev, inputs=given, verify=True)
+                self.assertEqual((report.verified, report.warnings), (True, []))
+                with t.session(dev) as s:
+                    for number, array in given.items():
+                        s.inputs[number] = array
+                    s.inputs["x"], s.inputs["2nd"] = a[:, None], a[:, None]
+                    for _ in range(2):
+                        s.run()
+                    self.assertEqual(s.facts["bytes_uploaded"], 2 * a.nbytes + (
+                        0 if inputs else key.nbytes))
+                    for segment in "compute_block_1", "download_1":
+                        s.run(segment)
+                    np.testing.assert_array_equal(s.read(0)[:, 0], wanted)
 
     def test_mistakes(self):
         ring, zeros = self.ring, np.zeros((4, 32), np.int64)

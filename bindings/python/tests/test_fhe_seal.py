@@ -160,7 +160,7 @@ class Seal(unittest.TestCase):
                     program.expect(result, expected[name])
             transcript = healcl.load(path)
             self.assertEqual(transcript.segments,
-                             ("upload", "compute_block_1", "download_1"))
+                             ("upload", "upload_ct_1", "compute_block_1", "download_1"))
             for dev in (device(), healcl.reference):
                 report = transcript.run(dev)
                 self.assertEqual((report.verified, report.results_compared), (True, len(expected)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from ._arrays import DTYPES, as_array, dtype_number
 from ._calls import FUNCTIONS, Tensor
 from ._device import AnyDevice, Device
 from ._engine import Engine, heal_engine
-from ._errors import ArgumentError, Error, StateError, c_string, call
+from ._errors import ArgumentError, Error, OutOfMemoryError, StateError, c_string, call
 from ._handle import Uncopied
 from ._native import ffi, lib
 from ._operations import Operations
@@ -26,6 +27,10 @@ from ._refused import OnDevice
 
 _NAME_MAX = 1 << 19  # of a segment: an entry of a transcript may have 1 MiB of text
 _GZIP = 16 + zlib.MAX_WBITS
+_RAW_MIN = 1 << 16  # bytes of elements that go to the file beside the transcript
+_ALIGNMENT = 64  # of payloads in that file
+_PIECE = 3 << 18  # bytes of base64's input at a time: a multiple of 3
+Name = Union[int, str]
 _TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
 
 
@@ -35,10 +40,10 @@ class RecordedTensor(OnDevice, Uncopied):
 
     __slots__ = ("_recorder", "_tensor", "_name")
 
-    def __init__(self, recorder: Recorder, tensor: Tensor, name: int) -> None:
+    def __init__(self, recorder: Recorder, tensor: Tensor, name: Name) -> None:
         self._recorder = recorder
         self._tensor = tensor
-        self._name: Optional[int] = name
+        self._name: Optional[Name] = name
 
     def __del__(self) -> None:
         if self._name is not None:
@@ -69,12 +74,15 @@ class Recorder(Uncopied):
         self._inputs = inputs
         self._path = os.fsdecode(path)
         self._file: Any = None
-        self._failure: Optional[Error] = None  # why the file is not whole
+        self._raw: Any = None  # the file of payloads beside it, once there is one
+        self._raw_size = 0
+        self._failure: Optional[Error] = None  # why the files are not whole
         self._packer: Any = None
         self._lock = threading.RLock()
-        self._dropped: Deque[int] = deque()
+        self._dropped: Deque[Name] = deque()
         self._names = 0
         self._entries = 0
+        self._separator = b"\n"
         self._segment = False
         self._rings: Dict[Any, Dict[str, RecordedTensor]] = {}
 
@@ -108,6 +116,8 @@ class Recorder(Uncopied):
                     arguments[names.index("out")] = out
                     adds = found.canonical == "modmul_axis_sum"
                     self._new("zeros" if adds else "empty", out)
+                if found.canonical == "expand":
+                    arguments = _in_one_order(arguments, out)
                 self._operation(name, [self._value(argument, parameter.kind)
                                        for argument, parameter in zip(arguments, form)],
                                 _argument("NONE", None) if out is None else self._pointer(out))
@@ -123,20 +133,27 @@ class Recorder(Uncopied):
         """The same for what is no secret, such as moduli: recorded with the elements."""
         return self._upload(host, None, True)
 
-    def _upload(self, host: Any, dtype: Any, with_data: bool) -> RecordedTensor:
+    def _upload(self, host: Any, dtype: Any, with_data: bool,
+                name: Optional[str] = None) -> RecordedTensor:
         with self._lock:
-            tensor = self._named(self._engine.host_to_device(host, dtype))
-            self._operation("host_to_device", [host_argument(as_array(host), with_data)],
-                            self._pointer(tensor))
+            tensor = self._named(self._engine.host_to_device(host, dtype), name)
+            array = _native(host)
+            self._operation("host_to_device", [_host_argument(array)], self._pointer(tensor),
+                            array if with_data else None)
             return tensor
 
     def device_to_host(self, tensor: RecordedTensor, unused: None = None) -> Any:
         """The engine's, recorded with the elements, which a run of the transcript expects."""
         with self._lock:
             host = self._engine.device_to_host(self._plain(tensor))
-            self._operation("device_to_host", [self._pointer(tensor)],
-                            host_argument(as_array(host), True))
+            self.expect(tensor, host)
             return host
+
+    def expect(self, tensor: RecordedTensor, host: Any) -> None:
+        """Records a download that is to be equal to an array."""
+        with self._lock:
+            array = _native(host)
+            self._operation("device_to_host", [self._pointer(tensor)], _host_argument(array), array)
 
     def free_device_tensor(self, tensor: RecordedTensor) -> None:
         """The engine's, recorded as the end of a name."""
@@ -155,25 +172,23 @@ class Recorder(Uncopied):
         with self._lock:
             if self._segment:
                 raise StateError("segments do not nest")
-            self._entry([_kind("SEGMENT_START"), name])
+            self._entry(mark(name))
             self._segment = True
         try:
             yield
         finally:
             with self._lock:
-                self._entry([_kind("SEGMENT_END"), None])
+                self._entry(mark(None))
                 self._segment = False
 
     def __enter__(self) -> Recorder:
-        pointer = ffi.new("struct native_file **")
-        path = self._path if os.path.isabs(self._path) else os.path.join(os.getcwd(), self._path)
-        try:
-            call(lib.native_file_open, c_string(path), pointer)
-        finally:
-            file = ffi.gc(pointer[0], lib.native_file_free)
-        self._packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP) if path.endswith(".gz") else None
+        if not os.path.isabs(self._path):
+            self._path = os.path.join(os.getcwd(), self._path)
+        file = _new_file(self._path)
+        self._packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP) if self._path.endswith(".gz") \
+            else None
         self._file = file
-        self._write('{"__type__":"ExecutionTranscript","transcript":[')
+        self._write(b'{"__type__":"ExecutionTranscript","transcript":[')
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
@@ -181,13 +196,29 @@ class Recorder(Uncopied):
             try:
                 if kind is None:
                     self._frees()
-                    self._write("\n]}\n")
+                    self._write(b"\n]}\n")
                     if self._packer:
-                        self._put(self._packer.flush())
-                    call(lib.native_file_commit, self._file)
+                        self._put(self._file, self._packer.flush())
+                    self._commit()
             finally:
-                file, self._file = self._file, None
-                ffi.release(file)
+                files, self._file, self._raw = (self._file, self._raw), None, None
+                for file in files:
+                    if file:
+                        ffi.release(file)
+
+    def _commit(self) -> None:
+        """Gives the files their names: payloads first, so that no transcript is without them. The
+        folder is locked meanwhile, so that both are of one recording."""
+        folder = os.open(os.path.dirname(self._path), os.O_RDONLY) if self._raw else None
+        try:
+            if folder is not None:
+                fcntl.flock(folder, fcntl.LOCK_EX)
+                if lib.native_file_sync(self._file):
+                    call(lib.native_file_commit, self._raw)
+            call(lib.native_file_commit, self._file)
+        finally:
+            if folder is not None:
+                os.close(folder)
 
     # ---- the transcript's side
 
@@ -200,9 +231,9 @@ class Recorder(Uncopied):
             raise ArgumentError("the tensor is another recorder's, or has been freed")
         return argument._tensor
 
-    def _named(self, tensor: Tensor) -> RecordedTensor:
-        self._names += 1
-        return RecordedTensor(self, tensor, self._names)
+    def _named(self, tensor: Tensor, name: Optional[str] = None) -> RecordedTensor:
+        self._names += name is None
+        return RecordedTensor(self, tensor, self._names if name is None else name)
 
     def _pointer(self, tensor: RecordedTensor) -> Dict[str, Any]:
         return _argument("DEVICE_TENSOR", {
@@ -233,45 +264,124 @@ class Recorder(Uncopied):
                                        (value if isinstance(value, (tuple, list)) else (value,))])
         return _item(value)
 
-    def _operation(self, name: str, arguments: List[Dict[str, Any]], out: Dict[str, Any]) -> None:
+    def _operation(self, name: str, arguments: List[Dict[str, Any]], out: Dict[str, Any],
+                   array: Optional[np.ndarray] = None) -> None:
         self._entry([_kind("DEVICE_OP"), {"__type__": "DeviceOp", "name": name, "args": arguments,
-                                          "out": out}])
+                                          "out": out}], array)
 
     def _frees(self) -> None:
         while self._dropped:
-            self._entry([_kind("FREE_DEVICE_TENSOR"), {"__type__": "FreeDeviceTensor",
-                                                       "tensor_name": self._dropped.popleft()}])
+            self._free(self._dropped.popleft())
 
-    def _entry(self, entry: List[Any]) -> None:
+    def _free(self, name: Name) -> None:
+        self._entry([_kind("FREE_DEVICE_TENSOR"), {"__type__": "FreeDeviceTensor",
+                                                   "tensor_name": name}])
+
+    def _entry(self, entry: List[Any], array: Optional[np.ndarray] = None) -> None:
+        """Writes an entry; with the elements of an array, which it describes."""
         if entry[0]["value"] != "FREE_DEVICE_TENSOR":
             self._frees()
-        self._write((",\n" if self._entries else "\n") + json.dumps(entry, separators=(",", ":")))
+        text = json.dumps(entry, separators=(",", ":")).encode()
+        if array is None:
+            self._write(self._separator + text)
+        else:  # in the place of its dtype and shape
+            head, _, rest = text.partition(b'"dtype":"%s","shape":' % str(array.dtype).encode())
+            self._write(self._separator + head + b'"data":')
+            self._payload(array)
+            self._write(rest[rest.index(b"]") + 1:])
+        self._separator = b",\n"
         self._entries += 1
 
-    def _write(self, text: str) -> None:
+    def _payload(self, array: np.ndarray) -> None:
+        """Writes a .npy file: in base64, or to the file beside the transcript, and its place. No
+        copy is made of it as a whole."""
+        header = io.BytesIO()
+        array = np.asarray(array, order="C")
+        np.lib.format.write_array_header_1_0(
+            header, np.lib.format.header_data_from_array_1_0(array))
+        first, data = header.getvalue(), array.reshape(-1).view(np.uint8).data
+        if array.nbytes >= _RAW_MIN and self._has_raw():
+            self._write(json.dumps(self._raw_payload(first, data), separators=(",", ":")).encode())
+            return
+        self._write(b'"')
+        start = -len(first) % 3
+        self._write(base64.b64encode(first + data[:start]))
+        for at in range(start, len(data), _PIECE):
+            self._write(base64.b64encode(data[at:at + _PIECE]))
+        self._write(b'"')
+
+    def _has_raw(self) -> bool:
+        """Whether payloads have a file of their own: where the transcript is a file, and not
+        packed, which is one for all runtimes."""
+        if self._raw is None and self._packer is None and (
+                os.path.isfile(self._path) or not os.path.lexists(self._path)):
+            self._raw_path = os.path.realpath(self._path) + ".bin"
+            if not _has_surrogates(self._raw_path):
+                self._raw = _new_file(self._raw_path)
+        return self._raw is not None
+
+    def _raw_payload(self, header: bytes, data: memoryview) -> Dict[str, Any]:
+        digest, size = ffi.new("char[33]"), len(header) + len(data)
+        elements = ffi.from_buffer("char[]", data)
+        if not lib.native_hash(header, len(header), elements, len(data), digest):
+            raise OutOfMemoryError("out of memory")
+        offset, padding = self._raw_size, -size % _ALIGNMENT
+        for part in header, elements, bytes(padding):
+            self._put(self._raw, part)
+        self._raw_size += size + padding
+        return {"file": os.path.basename(self._raw_path), "offset": offset, "bytes": size,
+                "xxh3": ffi.string(digest).decode()}
+
+    def _write(self, data: bytes) -> None:
         if self._file is None:
             raise StateError("the recorder is used outside of its 'with'")
-        data = text.encode()
-        self._put(self._packer.compress(data) if self._packer else data)
+        self._put(self._file, self._packer.compress(data) if self._packer else data)
 
-    def _put(self, data: bytes) -> None:
-        if self._failure is None and not lib.native_file_write(self._file, data, len(data)):
+    def _put(self, file: Any, data: Any) -> None:
+        if self._failure is None and not lib.native_file_write(file, data, len(data)):
             try:
-                call(lib.native_file_commit, self._file)  # which says what is wrong
+                call(lib.native_file_commit, file)  # which says what is wrong
             except Error as error:
                 self._failure = error
         if self._failure is not None:
             raise self._failure
 
 
+def _new_file(path: str) -> Any:
+    pointer = ffi.new("struct native_file **")
+    try:
+        call(lib.native_file_open, c_string(path), pointer)
+    finally:
+        file = ffi.gc(pointer[0], lib.native_file_free)
+    return file
+
+
+def _in_one_order(arguments: List[Any], out: Any) -> List[Any]:
+    """expand's arguments, of which the axis is negative where the HEAL SDK's runtime could take it
+    for the count, and the count for the axis."""
+    a, *numbers = arguments
+    if numbers[0] != numbers[1] and all(
+            0 < axis < len(a.shape) and a.shape[axis] == 1 for axis in numbers):
+        grown = [axis for axis in numbers if out.shape[axis] > 1] or [max(numbers)]
+        numbers[numbers.index(grown[0])] -= len(a.shape)
+    return [a, *numbers]
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def _is_segment_name(name: str) -> bool:
-    written = json.dumps(name)
-    return "\0" not in name and not any("\ud800" <= each <= "\udfff" for each in name) and \
-        len(written) <= _NAME_MAX
+    return "\0" not in name and not _has_surrogates(name) and len(json.dumps(name)) <= _NAME_MAX
 
 
 def _kind(name: str) -> Dict[str, str]:
     return {"__type__": "ExecutionTranscriptOpType", "value": name}
+
+
+def mark(segment: Optional[str]) -> List[Any]:
+    """The entry that begins a segment; None: that ends it."""
+    return [_kind("SEGMENT_END" if segment is None else "SEGMENT_START"), segment]
 
 
 def _argument(kind: str, value: Any) -> Dict[str, Any]:
@@ -290,30 +400,33 @@ def _item(value: Any) -> Dict[str, Any]:
     return _argument("INT", value if isinstance(value, bool) else int(value))
 
 
-def host_argument(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
-    """An array as a transcript has it; without its elements, where inputs stay out."""
-    array = array.astype(DTYPES[dtype_number(array.dtype)], copy=False)  # in native byte order
-    content = {"type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)}
-    if with_data:
-        file = io.BytesIO()
-        np.lib.format.write_array(file, np.asarray(array, order="C"), version=(1, 0))
-        content = {"type": "numpy", "data": base64.b64encode(file.getbuffer()).decode()}
-    return _argument("HOST_TENSOR", {"__type__": "HostTensor", "tensor_base64": content})
+def _native(host: Any) -> np.ndarray:
+    """An array in native byte order."""
+    array = as_array(host)
+    return array.astype(DTYPES[dtype_number(array.dtype)], copy=False)
+
+
+def _host_argument(array: np.ndarray) -> Dict[str, Any]:
+    """An array as a transcript has it without its elements."""
+    return _argument("HOST_TENSOR", {"__type__": "HostTensor", "tensor_base64": {
+        "type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)}})
 
 
 def record(path: Union[str, os.PathLike[str]], engine: Union[Engine, AnyDevice] = None, *,
            inputs: bool = True, operations: Optional[Operations] = None) -> Recorder:
     """An engine that writes what a program calls to a transcript, for use in a 'with'.
 
-    path    of the transcript; packed where it ends in .gz
+    path    of the transcript; packed where it ends in .gz. Else tensors of 64 KiB and more are in a
+            file beside it, PATH.bin
     engine  from heal_engine(), or the device for one, or what open() takes
     inputs  whether uploads are written with their elements: without them, keys and messages stay
-            out of the file, and whoever runs it supplies them
+            out of the files, and whoever runs it supplies them
     operations  those that may be called beside the built-in ones; an engine has its own
 
     Downloads are written with their elements, as the expected results of the transcript. Refused
     calls are left out. The host's decisions are frozen: the transcript has the calls that were
-    made, with their integers. After an exception nothing is written.
+    made, with their integers; but the axis of an expand that could be read in the other order is
+    negative. After an exception nothing is written.
     """
     if engine is None or isinstance(engine, (Device, str)):
         engine = heal_engine(engine, operations=operations)

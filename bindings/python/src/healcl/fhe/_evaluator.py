@@ -110,19 +110,20 @@ class Evaluator(Closed):
 
     # ---- in and out
 
-    def load(self, values: Any, scale: Optional[float] = None) -> Any:
+    def load(self, values: Any, scale: Optional[float] = None, name: Optional[str] = None) -> Any:
         """A ciphertext of an array, int64 [parts, k, n] in [0, q), or a plaintext of [k, n]: values
         in the ring's order, modulo its first k primes. A ciphertext is decrypted as parts[0] +
-        parts[1] s + parts[2] s^2. scale: of the numbers in it.
+        parts[1] s + parts[2] s^2. scale: of the numbers in it. name: of the ciphertext in a
+        recording, for session.inputs.
 
-            a = he.load(array, 2.0**40)
+            a = he.load(array, 2.0**40, name="a")
 
         [parts, count, k, n] is a stack of ciphertexts, or with one part of plaintexts. That may be
         a tensor of the queue, too, which is neither copied nor checked for residues.
         """
-        return self._load(values, scale, self.ring.n // 2, "the array")
+        return self._load(values, scale, self.ring.n // 2, "the array", name)
 
-    def _load(self, values: Any, scale: Any, slots: int, what: str) -> Any:
+    def _load(self, values: Any, scale: Any, slots: int, what: str, name: Optional[str]) -> Any:
         on_device = isinstance(values, OnDevice)
         array: Any = values if on_device else np.asarray(values)
         shape = list(array.shape)
@@ -140,7 +141,9 @@ class Evaluator(Closed):
         plain = len(shape) == 2 or shape[0] == 1
         if not on_device:
             lead = shape[:2] if len(shape) == 4 else (shape[0] if len(shape) == 3 else 1, 1)
-            array = self._on.upload(array.reshape(*lead, *shape[-2:]), not plain)
+            array = array.reshape(*lead, *shape[-2:])
+            array = self._on.upload(array, not plain) if plain or not isinstance(
+                self._engine, SandboxRecorder) else self._engine.upload_input(array, name)
         return (Plaintext if plain else Ciphertext)(self, array, scale, slots)
 
     def encode(self, values: Any, like: Union[Ciphertext, int],
@@ -222,10 +225,12 @@ class Evaluator(Closed):
         inputs  whether keys and ciphertexts are written with their elements; plaintexts, moduli and
                 tables are in any case
 
-        All is uploaded in its first segment. store() is a download, whose result is expected.
+        Its first segment, "upload", has keys and plaintexts, the next one the ciphertexts, under
+        the names that load() was given. store() is a download, whose result is expected. Tensors of
+        64 KiB and more are in a file beside it, PATH.bin, but where it is packed.
 
             with he.record("square.json") as program:
-                a = program.load(ciphertext)
+                a = program.load(ciphertext, name="a")
                 program.expect(program.square(a), library_s_square)
         """
         if isinstance(self._engine, SandboxRecorder):

@@ -98,12 +98,12 @@ class SealEvaluator(Evaluator):
             self._ids.append(list(data.parms_id()))
             data = data.prev_context_data()
 
-    def load(self, source: Any, scale: Optional[float] = None) -> Any:
+    def load(self, source: Any, scale: Optional[float] = None, name: Optional[str] = None) -> Any:
         """A ciphertext of a TenSEAL vector or of sealapi's Ciphertext, or a plaintext of its
-        Plaintext, in NTT form. scale: None for that of SEAL. Or a tensor, as Evaluator.load()
-        takes it.
+        Plaintext, in NTT form. scale: None for that of SEAL. name: of the ciphertext in a
+        recording, for session.inputs. Or a tensor, as Evaluator.load() takes it.
 
-            a = he.load(tenseal.ckks_vector(context, [1.5, 2.5]))
+            a = he.load(tenseal.ckks_vector(context, [1.5, 2.5]), name="a")
         """
         if isinstance(source, OnDevice):
             return super().load(source, scale)
@@ -118,7 +118,8 @@ class SealEvaluator(Evaluator):
             raise ArgumentError("%s is not in NTT form" % what)
         values = _saved(source, _PLAINTEXT)[1].reshape(-1, self.ring.n) if plain else \
             _residues(source)
-        return self._load(values, source.scale if scale is None else scale, slots, what)
+        return self._load(values, source.scale if scale is None else scale, slots, what,
+                          name)
 
     def _single(self, source: Any) -> Tuple[int, Any]:
         """The slots in use, and the ciphertext or plaintext, of what load() takes."""
