@@ -331,7 +331,7 @@ void supervise(const struct command *command, struct command_job *job, bool open
     const char *patience = getenv("HEALCL_PROGRESS_SECONDS");
     if (patience && *patience && !parse_count(patience, UINT32_MAX, &watch.patience))
         watch.patience = 0;
-    int pipes[2], code = AGAIN;
+    int pipes[2] = {-1, -1}, code = AGAIN;
     sigset_t before;
     sigprocmask(SIG_BLOCK, &awaited, &before);
     const pid_t parent = getpid();
