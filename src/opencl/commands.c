@@ -296,48 +296,33 @@ enum { CLOCK_READINGS = 5 }; /* the best one counts */
 
 /* ---------------------------------------------------------------- clocks */
 
-/* The time when a command was queued, or started if the driver does not report that. */
-static enum healcl_status first_time(struct healcl_device *device, cl_event event, cl_ulong *time,
-                                     struct healcl_error *error)
-{
-    TRY_CL(error, "clGetEventProfilingInfo",
-           event_time(device, event, CL_PROFILING_COMMAND_QUEUED, time));
-    if (*time == 0)
-        TRY_CL(error, "clGetEventProfilingInfo",
-               event_time(device, event, CL_PROFILING_COMMAND_START, time));
-    return HEALCL_OK;
-}
-
 /* OpenCL 1.2 has no query for the device's time. But a write is queued after the host began to
  * enqueue it, and has ended when the host has waited for it. The remaining interval bounds the
- * error between the clocks. */
-static enum healcl_status read_write(struct healcl_device *device, cl_event event, uint64_t before,
-                                     struct clock_pair *pair, struct healcl_error *error)
-{
-    cl_ulong first, end;
-    TRY_CALL(error, device->cl, clWaitForEvents, 1, &event);
-    uint64_t on_host = monotonic_nanoseconds() - before;
-    TRY(first_time(device, event, &first, error));
-    TRY_CL(error, "clGetEventProfilingInfo",
-           event_time(device, event, CL_PROFILING_COMMAND_END, &end));
-    uint64_t on_device = end > first ? end - first : 0;
-    uint64_t bound = on_host > on_device ? (on_host - on_device + 1) / 2 : 0;
-    *pair = (struct clock_pair){before + bound, first, bound};
-    return HEALCL_OK;
-}
-
-/* A barrier would not need memory, but NVIDIA's driver has no times for barriers and markers. */
+ * error between the clocks. A driver that does not report when it was queued reports the start. A
+ * barrier would not need memory, but NVIDIA's driver has no times for barriers and markers. */
 static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem memory,
                                            struct clock_pair *pair, struct healcl_error *error)
 {
     static const cl_int data = 0;
     cl_event event = NULL;
+    cl_ulong first = 0, end = 0;
     uint64_t before = monotonic_nanoseconds();
     TRY_CALL(error, device->cl, clEnqueueWriteBuffer, device->compute, memory, CL_FALSE, 0,
              sizeof data, &data, 0, NULL, &event);
-    enum healcl_status status = read_write(device, event, before, pair, error);
+    const cl_int waited = WAIT_CL(device->cl, clWaitForEvents, 1, &event);
+    uint64_t on_host = monotonic_nanoseconds() - before;
+    cl_int code = event_time(device, event, CL_PROFILING_COMMAND_QUEUED, &first);
+    if (code == CL_SUCCESS && first == 0)
+        code = event_time(device, event, CL_PROFILING_COMMAND_START, &first);
+    if (code == CL_SUCCESS)
+        code = event_time(device, event, CL_PROFILING_COMMAND_END, &end);
     (void)device->cl->clReleaseEvent(event);
-    return status;
+    TRY_CL(error, "clWaitForEvents", waited);
+    TRY_CL(error, "clGetEventProfilingInfo", code);
+    uint64_t on_device = end > first ? end - first : 0;
+    uint64_t bound = on_host > on_device ? (on_host - on_device + 1) / 2 : 0;
+    *pair = (struct clock_pair){before + bound, first, bound};
+    return HEALCL_OK;
 }
 
 enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
