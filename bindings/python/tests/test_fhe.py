@@ -153,7 +153,7 @@ class Arrays(unittest.TestCase):
                 with he.record(path, inputs=inputs) as program:
                     x = program.load(a, 2.0**20, name="x")
                     y = program.rotate(x, 1) + program.load(a[0], 2.0**20) + \
-                        program.encode([0.5], x)
+                        program.encode([0.5], x) + program.key_switch(x, program.load_key(key))
                     wanted = program.store(y)
                     program.store(program.rescale(y - program.load(a, 2.0**20, "2nd")))
                     for name in "x", "5", "", "\\", "é", 5, 'a"':
@@ -167,7 +167,7 @@ class Arrays(unittest.TestCase):
                 packed = np.ascontiguousarray(key.transpose(1, 0, 2, 3)[:, :, [3, 0, 1, 2]])
                 given = {number: a[:, None] if info.segment else packed
                          for number, info in enumerate(t.inputs) if not info.has_data}
-                self.assertEqual(len(given), 0 if inputs else 3)
+                self.assertEqual(len(given), 0 if inputs else 4)
                 report = t.run(dev, inputs=given, verify=True)
                 self.assertEqual((report.verified, report.warnings), (True, []))
                 with t.session(dev) as s:
@@ -177,7 +177,7 @@ class Arrays(unittest.TestCase):
                     for _ in range(2):
                         s.run()
                     self.assertEqual(s.facts["bytes_uploaded"], 2 * a.nbytes + (
-                        0 if inputs else key.nbytes))
+                        0 if inputs else 2 * key.nbytes))
                     for segment in "compute_block_1", "download_1":
                         s.run(segment)
                     np.testing.assert_array_equal(s.read(0)[:, 0], wanted)

@@ -176,7 +176,8 @@ class Arithmetic:
         product = math.prod(moduli[:special])
         by = self.constant("by", lambda: [[1]] * special + [
             [pow(product, -1, q)] for q in moduli[special:]])
-        return self.engine.modmul(self.upload(array), by[:end], self.column(0, end))
+        with self.preparation():
+            return self.engine.modmul(self.upload(array), by[:end], self.column(0, end))
 
     def cut(self, key: Any, level: int) -> Any:
         """A key cut to the digits and primes of a level, a view."""

@@ -723,8 +723,7 @@ class Evaluator(Closed):
             layout = self.ring, self.special, self._dnum, self._keys[element]
             full = check_key(*layout, what)
             reach = min(level, full) if cut else full
-            with self._on.preparation():
-                tensor = self._on.key(packed_key(*layout, reach, what))
+            tensor = self._on.key(packed_key(*layout, reach, what))
             self._loaded[element] = tensor, reach, full
             for each in range(level):
                 self._on.drop(("key", element, each))  # views of one that reached less
