@@ -323,8 +323,17 @@ class Verbs(unittest.TestCase):
                         self.assertGreaterEqual(y.level, 7 - (degree.bit_length() + 1))
                         np.testing.assert_allclose(client.decrypt(y.read(), y.scale), wanted,
                                                    atol=1e-7)
-            with self.assertRaisesRegex(healcl.ArgumentError, "8 levels: level 7"):
-                he.polynomial(a, np.ones(65))
+            for word, make in (("8 levels: level 7", lambda: he.polynomial(a, np.ones(65))),
+                               ("real, finite", lambda: he.polynomial(a, [1])),
+                               ("real, finite", lambda: he.polynomial(a, [1, 1j])),
+                               ("basis is", lambda: he.polynomial(a, [1, 2], "monomial")),
+                               ("different steps", lambda: fhe.LinearTransform({}, 32)),
+                               ("not 32 numbers", lambda: fhe.LinearTransform({1: [1]}, 32)),
+                               ("do not repeat", lambda: he.apply(fhe.LinearTransform(
+                                   {0: 1}, 64), a)),
+                               ("stages", lambda: fhe.Bootstrapping(64, stages=(0, 1)))):
+                with self.subTest(word), self.assertRaisesRegex(healcl.Error, word):
+                    make()
             stack = he.load(np.stack((a.read(), (-a).read()), 1), a.scale)
             y = he.polynomial(stack, co[:12], "chebyshev")
             np.testing.assert_array_equal(y[1].read(), he.polynomial(-a, co[:12],

@@ -52,6 +52,10 @@ class Bootstrapping:
                  dnum: int = 5, stages: Sequence[int] = (3, 3), bound: int = 16, degree: int = 31,
                  doublings: int = 4) -> None:
         self.n, self.levels = integer(n, "n"), integer(levels, "levels")
+        if self.n < 8 or self.n & (self.n - 1) or self.levels < 0 or not all(
+                0 < count < self.n.bit_length() - 1 for count in stages) or len(stages) != 2:
+            raise ArgumentError("no bootstrapping with n = %d, %d levels left and stages %r" % (
+                self.n, self.levels, stages))
         self.special, self.dnum, self.doublings = special, dnum, doublings
         slots, middle = self.n // 2, depth(degree) + doublings
         counts = [1, self.levels, stages[1], middle + stages[0], special]

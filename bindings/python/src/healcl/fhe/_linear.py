@@ -37,9 +37,9 @@ class LinearTransform:
         if not steps or steps[-1] - steps[0] >= self.slots or max(map(abs, steps)) >= self.slots:
             raise ArgumentError("a transform has diagonals of different steps below %d" % slots)
         for k, diagonal in self._diagonals.items():
-            if diagonal.shape not in ((), (self.slots,)):
-                raise ShapeError("diagonal %d has the shape %s, not [%d]" % (
-                    k, list(diagonal.shape), self.slots))
+            if diagonal.shape not in ((), (self.slots,)) or diagonal.dtype.kind not in "iufc":
+                raise ShapeError("diagonal %d is %s %s, not %d numbers" % (
+                    k, diagonal.dtype, list(diagonal.shape), self.slots))
         stride = math.gcd(*steps)
         widths = [stride << i for i in range(self.slots.bit_length())] if stride else [1]
         if baby_steps is not None:
@@ -66,6 +66,7 @@ class LinearTransform:
         rows = np.stack([np.roll(np.broadcast_to(self._diagonals.get(giant + baby, np.zeros(())),
                                                  self.slots), giant)
                          for giant in self._giants for baby in self._babies])
+        rows = rows.astype(complex if rows.dtype.kind == "c" else float)
         return he._plaintext(np.tile(rows, he.ring.n // 2 // self.slots), level, scale)
 
     def scaled(self, he: Evaluator, a: Ciphertext, scale: float) -> Ciphertext:

@@ -58,7 +58,7 @@ class Operand:
         """The residues on the device, int64 [parts, len(self), level + 1, n]: a tensor of the
         evaluator's queue, for its operations.
 
-            he.queue.ops.axis_modsum(a.tensor, 0, q)
+            he.queue.ops.modsum(a.tensor, b.tensor, column)
         """
         return self._tensor
 

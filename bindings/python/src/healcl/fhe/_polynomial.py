@@ -102,10 +102,13 @@ def _sums(he: Evaluator, powers: Dict[int, Ciphertext], leaves: Sequence[_Leaf])
 def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool,
              scale: float) -> Ciphertext:
     """A polynomial of a's slots, at the given scale."""
-    given = np.trim_zeros(np.asarray(coefficients, float), "b")
+    given: Any = np.asarray(coefficients)
+    if given.dtype.kind not in "iuf" or given.ndim != 1 or not np.isfinite(given).all() or \
+            not given[1:].any():
+        raise ArgumentError("a polynomial has two or more real, finite coefficients, the lowest "
+                            "first, not %s %s" % (given.dtype, list(given.shape)))
+    given = np.trim_zeros(given.astype(float), "b")
     degree, last = len(given) - 1, a.level
-    if degree < 1 or not np.isfinite(given).all():
-        raise ArgumentError("a polynomial has two or more finite coefficients, the lowest first")
     if last < depth(degree):
         raise ArgumentError("a polynomial of degree %d takes %d levels: level %d has too few" % (
             degree, depth(degree), last))
