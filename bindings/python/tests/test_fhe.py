@@ -286,6 +286,28 @@ class Verbs(unittest.TestCase):
                         np.testing.assert_array_equal(together[i].read(), operation(each).read())
 
     @both
+    def test_linear_transforms(self, dev):
+        rng = np.random.default_rng(8)
+        x = np.tile(rng.uniform(-1, 1, 16), 2)
+        for turn in ("before", "within", "after"):
+            for steps, baby_steps in (((0, 1, 2, 3, 5, -3, -1), 2), ((1, 3), None), ((2, 5), 1),
+                                      ((0,), None), ((1, 2, 9, 10), 8)):
+                diagonals = {k: rng.uniform(-1, 1, 16) + 1j for k in steps}
+                t = fhe.LinearTransform(diagonals, 16, baby_steps)
+                wanted = sum(np.tile(row, 2) * np.roll(x, -k) for k, row in diagonals.items())
+                for keys in (t.rotations, (1, 2, 4, 8, -1, -2, -4, -8)):
+                    with self.subTest(turn, steps=steps, keys=keys), self.client.evaluator(
+                            dev, keys, turn) as he:
+                        he.stack_memory = 8 * 64 * 5 * 4 * 2  # two rotations at once
+                        a = he.load(self.client.encrypt(x, 2, 2.0**40), 2.0**40)
+                        y = he.apply(t, a)
+                        self.assertEqual((y.level, y.scale), (1, a.scale))
+                        self.check(he, y, wanted)
+                        he.prepare(t, 2, 2.0**35)
+                        self.assertAlmostEqual(he.apply(t, a).scale * 2.0**-35,
+                                               a.scale / he.ring.moduli[2])
+
+    @both
     def test_numbers_and_tensors(self, dev):
         with dev.queue() as queue, self.client.evaluator(queue) as he:
             a = he.load(self.client.encrypt(self.x, 3, 2.0**40), 2.0**40)

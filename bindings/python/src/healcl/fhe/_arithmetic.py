@@ -197,48 +197,71 @@ class Arithmetic:
                             self.column(0, count))
         return engine.expand(self.transform(out, 0, count, out), 0, 2)
 
-    def switch(self, spread: Any, keys: Sequence[Any], added: Any, indices: Any = None,
-               out: Any = None, summed: bool = False) -> Any:
-        """Switches parts from the keys' old secrets to the new one (Gentry, Halevi, Smart 2012).
+    def _rounding(self, parts: int, count: int, end: int) -> Any:
+        start = self.keep(("start", end, count), lambda: self.engine.expand(
+            self.keep("start", self._start)[:, :, :end], 1, count))
+        return start[:parts] if parts == 1 else start
+
+    def rounded(self, total: Any) -> Any:
+        """Adds what rounds divide() to [1 or 2, c, special + k, n], in place."""
+        parts, count, end = total.shape[:3]
+        if self.nearest[1]:
+            self.engine.modsum(total, self._rounding(parts, count, end), self.column(0, end), total)
+        return total
+
+    def products(self, spread: Any, keys: Sequence[Any], added: Any, indices: Any = None,
+                 rounded: bool = False, out: Any = None) -> Any:
+        """Switches parts from the keys' old secrets to the new one (Gentry, Halevi, Smart 2012),
+        before the division by the special primes' product.
 
         spread   from spread(), of one part for all keys, or one for each
         keys     c of them, from key(), cut to the primes of spread
-        added    [1 or 2, c or 1, k, n], added to the first parts of the result
-        indices  int64 [1, c, 1, n], of a turn before the division; or None
-        summed   whether the results are added up, with the same bits, for less
+        added    [1 or 2, c or 1, k, n], added to the first parts of the quotient; or with residues
+                 of the dividend modulo the special primes in front
+        indices  int64 [1, c, 1, n], of a turn; or None
+        rounded  whether rounded() is done too
 
-        Returns [2, c, k, n], or with summed [2, 1, k, n]; to out or a new tensor.
+        Returns [2, c, special + k, n], to out, which goes with indices, or a new tensor: of the
+        dividend modulo the special primes, and of what is divided already modulo the others.
         """
-        engine, special, count = self.engine, self.special, len(keys)
-        end = special + added.shape[2]
-        column, moduli = self.column(special, end), self.moduli(0, end)
-        start = self.keep(("start", end, count), lambda: engine.expand(
-            self.keep("start", self._start)[:, :, :end], 1, count)) if self.nearest[1] else None
-        if start is None or indices is not None:
-            total = engine.zeros((2, count, end, self.ring.n), np.int64)
+        engine, count, end = self.engine, len(keys), spread.shape[2]
+        if rounded and self.nearest[1] and indices is None:
+            total = engine.modsum(self._rounding(2, count, end), 0, self.column(0, end))
         else:
-            total = engine.modsum(start, 0, self.column(0, end))
-        target = total[:added.shape[0], :, special:]
-        engine.modsum(target, added, column, target)
+            total = engine.zeros((2, count, end, self.ring.n), np.int64)
+        first = end - added.shape[2]
+        target = total[:added.shape[0], :, first:]
+        engine.modsum(target, added, self.column(first, end), target)
+        moduli = self.moduli(0, end)
         for i, key in enumerate(keys):
             engine.modmul_axis_sum(key, spread[:, i % spread.shape[1]], moduli, total[:, i], -1)
-        if indices is not None:
-            total = engine.take_along_axis(total, indices, 3)
-            if start is not None:  # not before the turn, which negates coefficients
-                engine.modsum(total, start, self.column(0, end), total)
+        if indices is None:
+            return total
+        total = engine.take_along_axis(total, indices, 3, out)  # which negates coefficients
+        return self.rounded(total) if rounded else total
+
+    def divide(self, total: Any, out: Any = None, summed: bool = False) -> Any:
+        """Divides what products() returns, [1 or 2, c, special + k, n] -> [1 or 2, c, k, n]. summed:
+        and adds up the quotients, with the same bits, for less."""
+        special, (parts, count, end) = self.special, total.shape[:3]
         rest, x = total[:, :, special:], self.coefficients(total[:, :, :special], 0, special)
         self.prepare(x, [range(special)])
         if summed:  # before the transforms: one for all
-            rest = self.add_up(rest)
-            x = engine.reshape(x, (2, 1, count * special, self.ring.n))
+            rest = self.add_up(rest, special)
+            x = self.engine.reshape(x, (parts, 1, count * special, self.ring.n))
         x = self.convert(x, range(special), special, end, by=math.prod(self.ring.moduli[:special]))
-        return engine.modsum(rest, self.transform(x, special, end, x), column,
-                             x if out is None else out)
+        return self.engine.modsum(rest, self.transform(x, special, end, x),
+                                  self.column(special, end), x if out is None else out)
 
-    def add_up(self, a: Any) -> Any:
-        """Values [r, c, k, n] modulo primes that are not special -> their sums [r, 1, k, n], in
+    def switch(self, spread: Any, keys: Sequence[Any], added: Any, indices: Any = None,
+               out: Any = None, summed: bool = False) -> Any:
+        """products(), and divide()."""
+        return self.divide(self.products(spread, keys, added, indices, True), out, summed)
+
+    def add_up(self, a: Any, first: int) -> Any:
+        """Values [r, c, k, n] modulo k primes from the first one -> their sums [r, 1, k, n], in
         place."""
-        count, column = a.shape[1], self.column(self.special, self.special + a.shape[2])
+        count, column = a.shape[1], self.column(first, first + a.shape[2])
         while count > 1:
             half = count // 2
             self.engine.modsum(a[:, :half], a[:, count - half:count], column, a[:, :half])

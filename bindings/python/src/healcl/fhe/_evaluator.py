@@ -176,16 +176,19 @@ class Evaluator(Closed):
             return self._plaintext(rows, level, scale)
         return list(self._plaintext(rows, level, scale)) if len(rows) else []
 
-    def _plaintext(self, numbers: np.ndarray, level: int, scale: float) -> Plaintext:
-        """A real number for all slots [], or rows [m, at most n/2] of numbers, as a stack."""
-        return Plaintext(self, self._encoded(numbers, level, scale), scale, self.ring.n // 2)
+    def _plaintext(self, numbers: np.ndarray, level: int, scale: float,
+                   wide: bool = False) -> Plaintext:
+        """A real number for all slots [], or rows [m, at most n/2] of numbers, as a stack. wide:
+        modulo the special primes, too, which come first."""
+        return Plaintext(self, self._encoded(numbers, level, scale, wide), scale,
+                         self.ring.n // 2)
 
     def _coefficients(self, numbers: np.ndarray, scale: float) -> Tuple[np.ndarray, float]:
         if self._encoder is None:
             self._encoder = Encoder(self.ring, self._generator)
         return self._encoder.coefficients(numbers, scale)
 
-    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> Any:
+    def _encoded(self, numbers: np.ndarray, level: int, scale: float, wide: bool = False) -> Any:
         """A real number for all slots [], or rows [m, at most n/2] of numbers -> a tensor
         [1, m, level + 1, n]."""
         primes = self._primes[:level + 1]
@@ -193,10 +196,12 @@ class Evaluator(Closed):
         if bits >= math.prod(primes).bit_length():
             raise ArgumentError("the numbers times 2^%.2f do not fit in the %d bits of level %d" % (
                 math.log2(scale), math.prod(primes).bit_length(), level))
+        first, end = 0 if wide else self.special, self.special + level + 1
         if coefficients.dtype.kind == "f":
-            coefficients = np.array([[[int(value) % q for value in row] for q in primes]
+            moduli = self._on.ring.moduli[first:end]
+            coefficients = np.array([[[int(value) % q for value in row] for q in moduli]
                                      for row in coefficients])
-        return self._on.encoded(coefficients, self.special, self.special + level + 1)
+        return self._on.encoded(coefficients, first, end)
 
     def _encoding(self, like: Any, scale: Any) -> Tuple[int, float]:
         """The level and the scale of a plaintext."""
@@ -618,15 +623,14 @@ class Evaluator(Closed):
         hoisted = on.spread(like._tensor[1:]) if alike and self._turn != "before" else None
         for i, end in cuts:
             keys = self._keys_at(like.level, elements[i:end])
-            indices = on.constant(("indices", *elements[i:end]), lambda: np.stack(
-                [self.ring.automorphism(each) for each in elements[i:end]])[None, :, None])
+            indices = self._indices(elements[i:end])
             part = None if whole else out[:, i:end]
             values = self._joined(a[i:end], indices if self._turn == "before" else None)
             spread = on.spread(values[1:]) if hoisted is None else hoisted
             if self._turn == "after":
                 part = engine.take_along_axis(on.switch(spread, keys, values[:1]), indices, 3, part)
                 if summed:
-                    part = on.add_up(part)
+                    part = on.add_up(part, self.special)
             else:
                 part = on.switch(spread, keys, values[:1],
                                  indices if self._turn == "within" else None, part, summed)
@@ -634,10 +638,16 @@ class Evaluator(Closed):
                 out = part if out is None else engine.modsum(out, part, column)
         for i, element in enumerate(elements):
             if element == 1 and summed:
-                out = engine.modsum(out, a[i]._tensor, column)
+                term = a[i]._tensor
+                out = term if out is None else engine.modsum(out, term, column)
             elif element == 1:
                 engine.modsum(a[i]._tensor, 0, column, out[:, i:i + 1])
         return self._new(like, out)
+
+    def _indices(self, elements: Sequence[int]) -> Any:
+        """Of turns by the Galois elements, [1, count, 1, n]."""
+        return self._on.constant(("indices", *elements), lambda: np.stack(
+            [self.ring.automorphism(each) for each in elements])[None, :, None])
 
     def _joined(self, terms: Sequence[Ciphertext], indices: Any) -> Any:
         """The terms as one tensor [2, count, k, n], or [2, 1, k, n] of only one; turned by indices

@@ -67,7 +67,8 @@ class LinearTransform:
                                                  self.slots), giant)
                          for giant in self._giants for baby in self._babies])
         rows = rows.astype(complex if rows.dtype.kind == "c" else float)
-        return he._plaintext(np.tile(rows, he.ring.n // 2 // self.slots), level, scale)
+        return he._plaintext(np.tile(rows, he.ring.n // 2 // self.slots), level, scale,
+                             he._turn != "before")
 
     def scaled(self, he: Evaluator, a: Ciphertext, scale: float) -> Ciphertext:
         """What apply() returns, at a scale; the keys are cut to the level of a."""
@@ -81,13 +82,47 @@ class LinearTransform:
 
     def apply(self, he: Evaluator, a: Ciphertext, plain: Optional[Plaintext] = None) -> Ciphertext:
         plain = plain or self.prepared(he, a.level, None)
-        engine, primes = he._engine, a.level + 1
+        paths = [[he._path(k) for k in steps] for steps in (self._babies, self._giants)]
+        first = plain.level - a.level  # its special primes
+        if first and max(len(path) for each in paths for path in each) < 2:
+            total = self._hoisted(he, a, plain, *[[path[0] if path else 1 for path in each]
+                                                  for each in paths])
+            return he.rescale(he._new(a, total, a.scale * plain.scale))
         babies = he._joined(he.rotations(a, self._babies), None)
-        grid = engine.reshape(plain.tensor, (len(self._giants), len(self._babies), primes,
-                                             he.ring.n))
-        sums = engine.zeros((2, len(self._giants), primes, he.ring.n), np.int64)
-        moduli = he._on.moduli(he.special, he.special + primes)
-        for part in range(2):
-            engine.modmul_axis_sum(grid, babies[part], moduli, sums[part], -1)
+        sums = self._sums(he, babies, plain.tensor[:, :, first:], he.special)
         stack = he._new(a, sums, a.scale * plain.scale)
         return he.rescale(he._rotated_sum(list(stack), self._giants))
+
+    def _sums(self, he: Evaluator, babies: Any, diagonals: Any, first: int) -> Any:
+        """[2, babies, k, n] -> [2, giants, k, n], modulo k primes from the first one."""
+        shape = (len(self._giants), len(self._babies), *babies.shape[2:])
+        grid = he._engine.reshape(diagonals, shape)
+        sums = he._engine.zeros((2, shape[0], *shape[2:]), np.int64)
+        moduli = he._on.moduli(first, first + shape[2])
+        for part in range(2):
+            he._engine.modmul_axis_sum(grid, babies[part], moduli, sums[part], -1)
+        return sums
+
+    def _hoisted(self, he: Evaluator, a: Ciphertext, plain: Plaintext, babies: List[int],
+                 giants: List[int]) -> Any:
+        """The sum with fewer divisions by the special primes' product: one for each giant step, and
+        one in the end (Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux 2021)."""
+        on, engine, end = he._on, he._engine, he.special + a.level + 1
+        column = on.column(0, end)
+        turned, spread = on.empty(2, len(babies), end, he.ring.n), on.spread(a.tensor[1:])
+        for i, j in he._cuts(babies, a.level):
+            on.products(spread, he._keys_at(a.level, babies[i:j]), a.tensor[:1],
+                        he._indices(babies[i:j]), out=turned[:, i:j])
+        for i in [i for i, element in enumerate(babies) if element == 1]:
+            engine.set_const_val(turned[:, i:i + 1, :he.special], 0)
+            engine.modsum(a.tensor, 0, he._column(a.level + 1), turned[:, i:i + 1, he.special:])
+        sums = self._sums(he, turned, plain.tensor, 0)
+        parts = [sums[:, i:i + 1] for i, element in enumerate(giants) if element == 1]
+        for i, j in he._cuts(giants, a.level):
+            c = on.divide(on.rounded(sums[1:, i:j]))
+            parts.append(on.add_up(on.products(
+                on.spread(c), he._keys_at(a.level, giants[i:j]), sums[:1, i:j],
+                he._indices(giants[i:j])), 0))
+        for part in parts[1:]:
+            engine.modsum(parts[0], part, column, parts[0])
+        return on.divide(on.rounded(parts[0]))

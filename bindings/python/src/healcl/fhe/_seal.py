@@ -146,7 +146,7 @@ class SealEvaluator(Evaluator):
             raise DtypeError("a plaintext is expected where a ciphertext is the result")
         super().expect(a, _residues(source))
 
-    def _encoded(self, numbers: np.ndarray, level: int, scale: float) -> Any:
+    def _encoded(self, numbers: np.ndarray, level: int, scale: float, wide: bool = False) -> Any:
         """As SEAL's encoder does, to the last bit; which does it, where its bits differ."""
         if self._encodes_alike is None:
             self._encodes_alike = self._compare_encoders()
