@@ -374,7 +374,15 @@ class Verbs(unittest.TestCase):
                 a = he.load(client.encrypt(x, 1, 1.25 * b.scale), 1.25 * b.scale)
                 y = he.apply(b, a)
                 self.assertEqual((y.level, y.scale), (b.levels, a.scale))
-                np.testing.assert_allclose(client.decrypt(y.read(), y.scale), x, atol=2.0**-20)
+                np.testing.assert_allclose(client.decrypt(y.read(), y.scale), x, atol=2.0**-22)
+        near = fhe.Bootstrapping(64, stages=(2, 2), levels=1, scale_bits=40, base_bits=50, bits=55,
+                                 slot_bits=40, special_bits=56, dnum=4, bound=14, degree=31,
+                                 doublings=3)  # a sine alone has 17 bits of such large numbers
+        other = Client(fhe.Ring(64, near.moduli), near.special, near.dnum)
+        with other.evaluator(dev, near.rotations, "within", 16) as he:
+            y = he.apply(near, he.load(other.encrypt(1, 0, near.scale), near.scale))
+            np.testing.assert_allclose(other.decrypt(y.read(), y.scale), np.ones(32),
+                                       atol=2.0**-22)
         with client.evaluator(dev) as he, self.assertRaisesRegex(healcl.NameUnknownError, "steps"):
             he.apply(b, he.load(client.encrypt(x, 1, b.scale), b.scale))
         with self.client.evaluator(dev) as he, self.assertRaisesRegex(

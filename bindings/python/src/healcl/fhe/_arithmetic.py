@@ -150,9 +150,9 @@ class Arithmetic:
 
     # ---- division and key switching
 
-    def rescale(self, a: Any) -> Any:
+    def rescale(self, a: Any, out: Any = None) -> Any:
         """Divides values [r, c, k, n] modulo the first k primes that are not special by the last
-        of them -> [r, c, k - 1, n]."""
+        of them -> [r, c, k - 1, n], to out or a new tensor."""
         engine, moduli, k = self.engine, self.ring.moduli, a.shape[2]
         last = self.special + k - 1
         first, q = self.special, moduli[last]
@@ -160,14 +160,14 @@ class Arithmetic:
         x = self.coefficients(a[:, :, k - 1:], last, last + 1, negative=self.nearest[0])
         if self.nearest[0]:  # -x in [-q/2, q/2], as (-x + q/2) modulo q, less q/2
             engine.modsum(x, q >> 1, q, x)
-            out = engine.modsum(x, self.constant(("half", last), lambda: [
+            x = engine.modsum(x, self.constant(("half", last), lambda: [
                 [-(q >> 1) % m] for m in moduli[first:last]]), column)
         else:
-            out = engine.modneg(x, column)
-        self.transform(out, first, last, out)
-        engine.modsum(a[:, :, :k - 1], out, column, out)
-        return engine.modmul(out, self.constant(("by", last), lambda: [
-            [pow(q, -1, m)] for m in moduli[first:last]]), column, out)
+            x = engine.modneg(x, column)
+        self.transform(x, first, last, x)
+        engine.modsum(a[:, :, :k - 1], x, column, x)
+        return engine.modmul(x, self.constant(("by", last), lambda: [
+            [pow(q, -1, m)] for m in moduli[first:last]]), column, x if out is None else out)
 
     def key(self, array: np.ndarray) -> Any:
         """A key [2, digits, special + k, n] for switch(): divided by the special primes' product,
@@ -233,8 +233,13 @@ class Arithmetic:
         target = total[:added.shape[0], :, first:]
         engine.modsum(target, added, self.column(first, end), target)
         moduli = self.moduli(0, end)
-        for i, key in enumerate(keys):
-            engine.modmul_axis_sum(key, spread[:, i % spread.shape[1]], moduli, total[:, i], -1)
+        if count > 2 and all(key is keys[0] for key in keys):  # a call for each half of the key
+            parts = engine.moveaxis(spread, 1, 0)
+            for half in range(2):
+                engine.modmul_axis_sum(parts, keys[0][half], moduli, total[half], -1)
+        else:
+            for i, key in enumerate(keys):
+                engine.modmul_axis_sum(key, spread[:, i % spread.shape[1]], moduli, total[:, i], -1)
         if indices is None:
             return total
         total = engine.take_along_axis(total, indices, 3, out)  # which negates coefficients

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
 from .._errors import ArgumentError, integer
 from ._linear import LinearTransform
 from ._operands import Ciphertext
-from ._polynomial import depth, doubled
+from ._polynomial import evaluate
 from ._ring import primes
 
 if TYPE_CHECKING:
@@ -21,8 +21,10 @@ _Matrix = Dict[int, np.ndarray]  # diagonals by steps
 
 class Bootstrapping:
     """Raises the level of a ciphertext of n/2 complex slots, for keys of generator 5. The modulus
-    is raised, which adds multiples of the old one. Coefficients are put into slots, in stages. A
-    cosine takes the multiples away (Han, Ki 2020). Slots are put into coefficients again.
+    is raised, which adds multiples of the old one. Coefficients are put into slots, in stages. The
+    imaginary part of an exponential function takes the multiples away. Slots are put into
+    coefficients again (Cheon, Han, Kim, Kim, Song 2018; Bossuat, Mouchet, Troncoso-Pastoriza,
+    Hubaux 2021).
 
     n            of the ring
     levels       that are left; of the bits of scale
@@ -31,9 +33,14 @@ class Bootstrapping:
     bits         of the primes of bootstrapping; slot_bits: those of SlotToCoeff, None: the same
     special      special primes, of special_bits; dnum: digits of key switching
     stages       of CoeffToSlot and of SlotToCoeff: more take more levels and fewer rotations
-    bound        of the multiples of the old modulus: 16 for secrets of 64 coefficients that are not
-                 0, where one in 2^40 is larger; 12 for 32, one in 2^50
-    degree, doublings  of the cosine: a Chebyshev polynomial, and how often its angle is doubled
+    bound        of the multiples of the old modulus. At n = 65536 one ciphertext in 2^26 has larger
+                 ones than 16 if 64 coefficients of the secret are not 0, one in 2^72 than 14 if 32
+    degree, doublings  of the exponential function: a Chebyshev polynomial, and how often it is
+                 squared
+    corrected    whether a sine of the doubled angle makes up for the sine's third power, at a level
+                 more. Else numbers have 23 bits where base_bits is 13 above scale_bits, two less
+                 for each bit less. None: where it is less than 12 above; numbers up to 1 have 22
+                 bits then
 
     moduli       for fhe.Ring(n, b.moduli), the special ones last
     rotations    the steps for which Galois keys are needed, beside that for conjugation
@@ -49,66 +56,85 @@ class Bootstrapping:
 
     def __init__(self, n: int, *, levels: int = 2, scale_bits: int = 45, base_bits: int = 58,
                  bits: int = 58, slot_bits: Any = None, special: int = 4, special_bits: int = 60,
-                 dnum: int = 5, stages: Sequence[int] = (3, 3), bound: int = 16, degree: int = 31,
-                 doublings: int = 4) -> None:
+                 dnum: int = 5, stages: Sequence[int] = (3, 3), bound: int = 16, degree: int = 27,
+                 doublings: int = 4, corrected: Optional[bool] = None) -> None:
         self.n, self.levels = integer(n, "n"), integer(levels, "levels")
         if self.n < 8 or self.n & (self.n - 1) or self.levels < 0 or not all(
                 0 < count < self.n.bit_length() - 1 for count in stages) or len(stages) != 2:
             raise ArgumentError("no bootstrapping with n = %d, %d levels left and stages %r" % (
                 self.n, self.levels, stages))
         self.special, self.dnum, self.doublings = special, dnum, doublings
-        slots, middle = self.n // 2, depth(degree) + doublings
+        spare = base_bits - scale_bits
+        self._corrected = spare < 12 if corrected is None else corrected
+        self._factor = 1 << max(0, spare - 7) if self._corrected else 1
+        slots, middle = self.n // 2, degree.bit_length() + doublings + self._corrected
         counts = [1, self.levels, stages[1], middle + stages[0], special]
         widths = [base_bits, scale_bits, slot_bits or bits, bits, special_bits]
         self.moduli = primes(self.n, *np.repeat(widths, counts).tolist())
         self.scale = 2.0**scale_bits
         self._scale = 2.0**bits
-        self._cosine = np.polynomial.chebyshev.chebinterpolate(
-            lambda x: np.cos(2 * np.pi * (bound * x - 0.25) / 2**doublings), degree)
+        cosine, sine = (np.polynomial.chebyshev.chebinterpolate(
+            lambda x, f=f: f(2 * np.pi * bound / 2**doublings * x), degree)
+            for f in (np.cos, np.sin))
+        self._exponential = np.where(np.arange(degree + 1) % 2, sine, cosine)
         forward, backward = _butterflies(self.n)
-        factors = 0.5 / bound, self.moduli[0] / (2 * np.pi * self.scale)
         self._to_slots, self._to_coefficients = (
             [LinearTransform({k if k <= slots // 2 else k - slots: diagonal * factor**(1 / count)
                               for k, diagonal in matrix.items()}, slots)
              for matrix in _merged(parts, count)]
-            for parts, count, factor in zip((backward[::-1], forward), stages, factors))
+            for parts, count, factor in zip((backward[::-1], forward), stages, (0.5 / bound, 1)))
         self.rotations = sorted({steps for t in self._to_slots + self._to_coefficients
                                  for steps in t.rotations})
 
     def apply(self, he: Evaluator, a: Ciphertext) -> Ciphertext:
+        """Evaluator.apply()."""
         if list(he.ring.moduli) != self.moduli or he._generator != 5:
             raise ArgumentError("bootstrapping takes the moduli of Bootstrapping.moduli, and keys "
                                 "of generator 5")
         engine = he._engine
         ratio = a.scale / self.scale
-        a = he._raised(he.mod_switch(a, 0))
+        a = he.mod_switch(a, 0)
+        a = he._raised(a * self._factor if self._factor > 1 else a)
         a.scale = float(self.moduli[0])
-        for t in self._to_slots:
-            a = t.scaled(he, a, self._scale)
-        primes, column = a.level + 1, he._column(a.level + 1)
-        conjugate = he.conjugate(a).tensor
-        halves = he._on.empty(2, 2, primes, he.ring.n)  # real and imaginary parts, a stack
+        for t in self._to_slots:  # the last is conjugated before it is rescaled: with small errors
+            a = t.scaled(he, a, self._scale, t is not self._to_slots[-1])
+        halves = he._on.empty(2, 2, a.level + 1, he.ring.n)  # real and imaginary parts, a stack
+        conjugate, column = he.conjugate(a).tensor, he._column(a.level + 1)
         engine.modsum(a.tensor, conjugate, column, halves[:, :1])
         engine.modsum(a.tensor, he._negative(conjugate), column, halves[:, 1:])
-        engine.modmul(halves[:, 1:], self._unit(he, -1, a.level), column, halves[:, 1:])
-        a = he.polynomial(he._new(a, halves), self._cosine, "chebyshev")
+        self._turn(he, halves[:, 1:], halves[:, 1:], [-1j])
+        a = he.rescale(he._new(a, halves))
+        a.scale = self._scale
+        a = evaluate(he, a, self._exponential, True, a.scale,
+                     lambda power, out: self._turn(he, power, out, [1j]))
         for _ in range(self.doublings):
-            a = doubled(he, a)
-        a = a[0] + he._new(a, engine.modmul(a[1].tensor, self._unit(he, 1, a.level),
-                                            he._column(a.level + 1)))
+            a = he.rescale(he.relinearize(he.square(a)))
+        if self._corrected:  # 8 sin x - sin 2x is 6 x, but for the fifth power
+            a = a * (8 - a)
+        parts, column = he._on.empty(*a.tensor.shape), he._column(a.level + 1)
+        self._turn(he, a.tensor, parts, [-1j, -1])
+        engine.modsum(parts[:, :1], parts[:, 1:], column, parts[:, 1:])
+        engine.modsum(parts[:, :1], a.tensor[:, 1:], column, parts[:, :1])
+        a = he._new(a, parts)
+        if self._corrected:
+            a = he.rescale(he.relinearize(a))
+        a = he._turned(list(a), [1, 2 * self.n - 1], summed=True)  # twice the imaginary parts
+        a.scale *= self._factor * self.scale / self.moduli[0] * np.pi * (
+            24 if self._corrected else 4)
         step = (self.scale / a.scale)**(1 / len(self._to_coefficients))
         for t in self._to_coefficients:
             a = t.scaled(he, a, a.scale * step)
         a.scale = self.scale * ratio
         return a
 
-    def _unit(self, he: Evaluator, sign: int, level: int) -> Any:
-        """X^(n/2), i in all slots, or minus it: values [1, 1, k, n]."""
-        row = np.zeros((1, self.n), np.int64)
-        row[0, self.n // 2] = sign
-        first = he.special
-        return he._on.keep(("unit", sign, level),
-                           lambda: he._on.encoded(row, first, first + level + 1))
+    def _turn(self, he: Evaluator, a: Any, out: Any, units: Sequence[complex]) -> None:
+        """Multiplies a stack [..., k, n] by 1, i = X^(n/2), -1 or -i, one for all or one for each."""
+        rows, first = np.zeros((len(units), self.n), np.int64), he.special
+        rows[:, 0], rows[:, self.n // 2] = np.real(units), np.imag(units)
+        primes = a.shape[-2]
+        turns = he._on.keep(("units", *units, primes),
+                            lambda: he._on.encoded(rows, first, first + primes))
+        he._engine.modmul(a, turns, he._column(primes), out)
 
 
 def _butterflies(n: int) -> "tuple[List[_Matrix], List[_Matrix]]":

@@ -51,7 +51,8 @@ class LinearTransform:
 
     @staticmethod
     def _grid(steps: List[int], width: int) -> Tuple[List[int], List[int]]:
-        return sorted({k % width for k in steps}), sorted({k - k % width for k in steps})
+        giants = {k - k % width for k in steps}  # 0 first: the others are turned in one stack
+        return sorted({k % width for k in steps}), sorted(giants, key=lambda k: (k != 0, k))
 
     def prepared(self, he: Evaluator, level: int, scale: Optional[float]) -> Plaintext:
         """The diagonals for apply(), encoded once."""
@@ -70,28 +71,36 @@ class LinearTransform:
         return he._plaintext(np.tile(rows, he.ring.n // 2 // self.slots), level, scale,
                              he._turn != "before")
 
-    def scaled(self, he: Evaluator, a: Ciphertext, scale: float) -> Ciphertext:
-        """What apply() returns, at a scale; the keys are cut to the level of a."""
+    def scaled(self, he: Evaluator, a: Ciphertext, scale: float,
+               rescaled: bool = True) -> Ciphertext:
+        """What apply() returns, at a scale; the keys are cut to the level of a. rescaled: or else
+        before it is rescaled to that."""
         factor = scale * he.ring.moduli[a.level] / a.scale
         plain = he._on.keep(("scaled", self, a.level, factor),
                             lambda: self._encoded(he, a.level, factor))
         he.load_keys(self.rotations, a.level)
-        result = self.apply(he, a, plain)
-        result.scale = scale
+        result = self.product(he, a, plain)
+        if rescaled:
+            result = he.rescale(result)
+            result.scale = scale
         return result
 
-    def apply(self, he: Evaluator, a: Ciphertext, plain: Optional[Plaintext] = None) -> Ciphertext:
-        plain = plain or self.prepared(he, a.level, None)
+    def apply(self, he: Evaluator, a: Ciphertext) -> Ciphertext:
+        """Evaluator.apply()."""
+        return he.rescale(self.product(he, a, self.prepared(he, a.level, None)))
+
+    def product(self, he: Evaluator, a: Ciphertext, plain: Plaintext) -> Ciphertext:
+        """The transform of a, of the same level, by diagonals from prepared()."""
         paths = [[he._path(k) for k in steps] for steps in (self._babies, self._giants)]
         first = plain.level - a.level  # its special primes
         if first and max(len(path) for each in paths for path in each) < 2:
             total = self._hoisted(he, a, plain, *[[path[0] if path else 1 for path in each]
                                                   for each in paths])
-            return he.rescale(he._new(a, total, a.scale * plain.scale))
+            return he._new(a, total, a.scale * plain.scale)
         babies = he._joined(he.rotations(a, self._babies), None)
         sums = self._sums(he, babies, plain.tensor[:, :, first:], he.special)
         stack = he._new(a, sums, a.scale * plain.scale)
-        return he.rescale(he._rotated_sum(list(stack), self._giants))
+        return he._rotated_sum(list(stack), self._giants)
 
     def _sums(self, he: Evaluator, babies: Any, diagonals: Any, first: int) -> Any:
         """[2, babies, k, n] -> [2, giants, k, n], modulo k primes from the first one."""

@@ -3,13 +3,13 @@
 in powers or in Chebyshev polynomials."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .._errors import ArgumentError
 from ._encoding import scaled_integer
-from ._operands import Ciphertext, runs
+from ._operands import Ciphertext
 
 if TYPE_CHECKING:
     from ._evaluator import Evaluator
@@ -32,10 +32,11 @@ def depth(degree: int) -> int:
     return (degree if degree >= _steps(degree) else degree - 1).bit_length() + 1
 
 
-def power_products(he: Evaluator, powers: Dict[int, Ciphertext], which: Sequence[int],
-                   chebyshev: bool) -> None:
-    """Adds the powers with these numbers, from one to its double, in one stack: the product of the
-    halves, or of Chebyshev polynomials 2 T_a T_b - T_(a - b), where a - b is 0 or 1."""
+def _power_products(he: Evaluator, powers: Dict[int, Ciphertext], which: Sequence[int],
+                    chebyshev: bool, stack: Any) -> None:
+    """Adds the powers with these numbers, from one to its double, at once: the product of the
+    halves, or of Chebyshev polynomials 2 T_a T_b - T_(a - b), where a - b is 0 or 1. stack: has
+    room for them in a row."""
     engine, on, one = he._engine, he._on, powers[1]
     halves = [((j + 1) // 2, j // 2) for j in which]
     level = min(powers[i].level for pair in halves for i in pair)
@@ -58,39 +59,42 @@ def power_products(he: Evaluator, powers: Dict[int, Ciphertext], which: Sequence
             engine.modsum(target, engine.modmul(
                 engine.unsqueeze(low[1].tensor, 1), engine.unsqueeze(he._residues(odd, level), 2),
                 column), column, target)
-    total = on.rescale(total)
+    on.rescale(total, stack[:, :len(which) * count, :level])
     for i, j in enumerate(which):
-        powers[j] = Ciphertext(he, total[:, i * count:(i + 1) * count], scales[i] / q, one._slots,
-                               (total, i * count))
+        powers[j] = Ciphertext(he, stack[:, i * count:(i + 1) * count, :level], scales[i] / q,
+                               one._slots)
 
 
-def doubled(he: Evaluator, a: Ciphertext) -> Ciphertext:
-    """2 a a - 1: the cosine of the doubled angle."""
-    powers = {1: a}
-    power_products(he, powers, [2], True)
-    return powers[2]
+def _all_sums(he: Evaluator, powers: Dict[int, Ciphertext], stack: Any,
+              leaves: Sequence[_Leaf]) -> Dict[int, Ciphertext]:
+    """Sums of coefficients times powers by number, in as few stacks as their levels allow. stack:
+    has the powers one after the other."""
+    sums: Dict[int, Ciphertext] = {}
+    while len(sums) < len(leaves):
+        top = max(leaf[1] for i, leaf in enumerate(leaves) if i not in sums)
+        which = [i for i, leaf in enumerate(leaves)
+                 if i not in sums and powers[max(1, len(leaf[0]) - 1)].level > top]
+        sums.update(zip(which, _sums(he, powers, stack, [leaves[i] for i in which])))
+    return sums
 
 
-def _sums(he: Evaluator, powers: Dict[int, Ciphertext], leaves: Sequence[_Leaf]) -> \
-        List[Ciphertext]:
+def _sums(he: Evaluator, powers: Dict[int, Ciphertext], stack: Any,
+          leaves: Sequence[_Leaf]) -> List[Ciphertext]:
     """Sums of coefficients times powers, all in one stack."""
     engine, one = he._engine, powers[1]
     top, count = max(level for _, level, _ in leaves), len(one)
     width, q = max(2, *(len(leaf) for leaf, _, _ in leaves)), he.ring.moduli[top + 1]
-    low = [he.mod_switch(powers[j], top + 1) for j in range(1, width)]
     weights = he._residues([
-        scaled_integer(leaf[j], scale * q / power.scale) if j < len(leaf) else 0
-        for leaf, _, scale in leaves for j, power in enumerate(low, 1)], top + 1)
-    weights = engine.expand(engine.reshape(weights, (len(leaves), len(low), top + 2, 1)), 3,
+        scaled_integer(leaf[j], scale * q / powers[j].scale) if j < len(leaf) else 0
+        for leaf, _, scale in leaves for j in range(1, width)], top + 1)
+    weights = engine.expand(engine.reshape(weights, (len(leaves), width - 1, top + 2, 1)), 3,
                             he.ring.n)
     sums = engine.zeros((2, len(leaves) * count, top + 2, he.ring.n), np.int64)
     moduli = he._on.moduli(he.special, he.special + top + 2)
-    for first, (tensor,) in runs(low):
-        end = first + tensor.shape[1] // count
-        for part in range(2):
-            for i in range(count):
-                engine.modmul_axis_sum(weights[:, first:end], tensor[part, i::count], moduli,
-                                       sums[part, i::count], -1)
+    for part in range(2):
+        for i in range(count):
+            engine.modmul_axis_sum(weights, stack[part, i:(width - 1) * count:count, :top + 2],
+                                   moduli, sums[part, i::count], -1)
     total = he._on.rescale(sums)
     grid = engine.reshape(total, (2, len(leaves), count, top + 1, he.ring.n))
     constants = he._residues([scaled_integer(leaf[0], scale) for leaf, _, scale in leaves], top)
@@ -99,9 +103,10 @@ def _sums(he: Evaluator, powers: Dict[int, Ciphertext], leaves: Sequence[_Leaf])
             for i, (_, level, scale) in enumerate(leaves)]
 
 
-def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool,
-             scale: float) -> Ciphertext:
-    """A polynomial of a's slots, at the given scale."""
+def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool, scale: float,
+             imaginary: Optional[Callable[[Any, Any], None]] = None) -> Ciphertext:
+    """A polynomial of a's slots, at the given scale. imaginary: multiplies a tensor by i, to another
+    one. Then odd powers are, and all takes the fewest levels, for more products."""
     given: Any = np.asarray(coefficients)
     if given.dtype.kind not in "iuf" or given.ndim != 1 or not np.isfinite(given).all() or \
             not given[1:].any():
@@ -109,27 +114,37 @@ def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool,
                             "first, not %s %s" % (given.dtype, list(given.shape)))
     given = np.trim_zeros(given.astype(float), "b")
     degree, last = len(given) - 1, a.level
-    if last < depth(degree):
+    levels = degree.bit_length() if imaginary else depth(degree)
+    if last < levels:
         raise ArgumentError("a polynomial of degree %d takes %d levels: level %d has too few" % (
-            degree, depth(degree), last))
+            degree, levels, last))
     m = _steps(degree)
-    powers = {1: a}
-    top = 1
+    powers, top, count = {1: a}, 1, len(a)
+    stack = he._on.empty(2, min(m, degree) * count, last + 1, he.ring.n)
+    if imaginary:
+        imaginary(a.tensor, stack[:, :count])
+    else:
+        he._engine.modsum(a.tensor, 0, he._column(last + 1), stack[:, :count])
     while top < min(m, degree):
         which = range(top + 1, min(2 * top, m, degree) + 1)
-        power_products(he, powers, which, chebyshev)
+        _power_products(he, powers, which, chebyshev, stack[:, top * count:])
         top = which[-1]
     while 2 * top <= degree:
-        power_products(he, powers, [2 * top], chebyshev)
+        _power_products(he, powers, [2 * top], chebyshev,
+                        he._on.empty(2, count, last + 1, he.ring.n))
         top *= 2
+    for j in (1 << i for i in range(1, (min(m, degree + 1) - 1).bit_length()) if imaginary):
+        odd = stack[:, j * count:(2 * j - 1) * count, :powers[j + 1].level + 1]
+        odd = he._engine.reshape(odd, (2, -1, count, *odd.shape[2:]))[:, ::2]
+        imaginary(odd, odd)  # of one level
     leaves: List[_Leaf] = []
 
     def plan(part: np.ndarray, level: int, scale: float) -> Callable[[], Ciphertext]:
         """How the part is computed, once all leaves are: as the sum of its quotients times powers,
         which is relinearised at once, and a leaf."""
         products = []
-        while len(part) > m:
-            giant = m << ((len(part) - 1) // m).bit_length() - 1
+        while len(part) > m or powers[max(1, len(part) - 1)].level <= level:
+            giant = 1 << (len(part) - 1).bit_length() - 1
             quotient, rest = part[giant:].copy(), part[:giant].copy()
             if chebyshev:  # 2 T_m T_j = T_(m + j) + T_(m - j)
                 quotient[1:] *= 2
@@ -148,6 +163,6 @@ def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool,
 
         return compute
 
-    result = plan(given, last - depth(degree), scale)
-    values = _sums(he, powers, leaves)
+    result = plan(given, last - levels, scale)
+    values = _all_sums(he, powers, stack, leaves)
     return result()
