@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that uses all of the package. mypy reads it, and nothing runs it."""
-from typing import Optional
+from typing import List, Optional
 
 import numpy as np
 
@@ -47,6 +47,12 @@ def ciphertexts(dev: healcl.Device, key: np.ndarray) -> None:
     with fhe.from_arrays(dev, ring, relinearization_key=key) as he:
         a: fhe.Ciphertext = he.load(key, 2.0**20)
         print(he.store(he.rescale(he.relinearize(a * a + a))))
+        t = fhe.LinearTransform({0: 1, 1: key[0]}, 128)
+        he.prepare(t, 1)
+        rows: List[fhe.Plaintext] = he.encode(key, a)
+        b: fhe.Ciphertext = he.dot(he.rotations(a, t.rotations), rows) + 0.5
+        c: fhe.Ciphertext = he.polynomial(he.apply(t, 3 * b), [1, 2], basis="chebyshev")
+        print(he.load_keys(level=1), he.queue.ops.modneg(c.tensor, 7), fhe.Bootstrapping(256).moduli)
     print(fhe.ntt(key, ring, dev), fhe.from_seal(object(), "pocl"))
 
 

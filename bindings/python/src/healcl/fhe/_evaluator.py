@@ -589,7 +589,7 @@ class Evaluator(Closed):
     def _rotated_sum(self, a: Sequence[Ciphertext], steps: Sequence[int]) -> Ciphertext:
         """The sum of a rotation of each."""
         paths = [self._path(each) for each in steps]
-        if max(map(len, paths)) > 1:
+        if self._turn != "before" or max(map(len, paths)) > 1:
             return cast(Ciphertext, sum(self.rotations(a, steps)))
         return self._turned(a, [path[0] if path else 1 for path in paths], summed=True)
 
@@ -607,7 +607,7 @@ class Evaluator(Closed):
     def _turned(self, a: Sequence[Ciphertext], elements: Sequence[int],
                 summed: bool = False) -> Ciphertext:
         """A stack of the ciphertexts, each turned by its Galois element, or copied for element 1;
-        or their sum."""
+        or, where they turn before key switching, their sum."""
         engine, on, like = self._engine, self._on, a[0]
         alike = all(each is like for each in a)
         for each in a[:1 if alike else None]:
@@ -629,8 +629,6 @@ class Evaluator(Closed):
             spread = on.spread(values[1:]) if hoisted is None else hoisted
             if self._turn == "after":
                 part = engine.take_along_axis(on.switch(spread, keys, values[:1]), indices, 3, part)
-                if summed:
-                    part = on.add_up(part, self.special)
             else:
                 part = on.switch(spread, keys, values[:1],
                                  indices if self._turn == "within" else None, part, summed)
