@@ -42,6 +42,7 @@ class Bootstrapping:
                  for each bit less. None: where it is less than 12 above; numbers up to 1 have 22
                  bits then
 
+    scale        2^scale_bits, for which base_bits are meant; other scales keep their values
     moduli       for fhe.Ring(n, b.moduli), the special ones last
     rotations    the steps for which Galois keys are needed, beside that for conjugation
 
@@ -50,7 +51,8 @@ class Bootstrapping:
         he = fhe.from_arrays(dev, ring, special=b.special, dnum=b.dnum, generator=5, ...)
         y = he.apply(b, x)                  # of level b.levels
 
-    With ephemeral_keys of from_arrays() the secret may be dense, and a sparse one serves while the
+    Whether keys are secure with these moduli is up to the caller: the defaults are no advice. With
+    ephemeral_keys of from_arrays() the secret may be dense, and a sparse one serves while the
     modulus is raised (Bossuat, Troncoso-Pastoriza, Hubaux 2022).
     """
 
