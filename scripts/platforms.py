@@ -40,10 +40,9 @@ PLATFORMS = {
     "intel": Platform("Intel(R) OpenCL", 900),
     "fpga": Platform("FPGA Emulation", 900, "Intel's FPGA emulator"),
     "rusticl": Platform("rusticl", 900, "rusticl {driver} on llvmpipe"),
-    # In a root of Debian 13 (platforms.sh). Its compiler takes minutes for all operations, and without
-    # fp64 it gets sums of int32 products through a permutation wrong (docs/DRIVERS.md).
+    # In a root of Debian 13 (platforms.sh). Its compiler takes minutes for all operations.
     "rusticl-13": Platform("rusticl", 900, "rusticl {driver} on llvmpipe",
-                           operations=["modmul", "modsum"]),
+                           operations=["modmul", "modsum", "modmul_axis_sum"]),
     "rusticl-13-fp64": Platform("rusticl", 900, "rusticl {driver} on llvmpipe, with fp64", FEW,
                                 ["modmul", "modsum"], {"RUSTICL_FEATURES": "fp64"}),
     # Simulators take a thousand times as long. This one reports races and accesses out of bounds.
