@@ -8,3 +8,4 @@
 #include "sum/product_columns.cl"
 #include "sum/product_rows.cl"
 #include "sum/product_groups.cl"
+#include "sum/product_weights.cl"

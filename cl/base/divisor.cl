@@ -122,29 +122,34 @@ static inline ulong8 reduce_by_integers(ulong8 x, struct lane_divisor p)
 #define SHIFT_LEFT(high, low, count) ((high) << ((count)&63) | (low) >> ((64 - (count)) & 63))
 
 /*
- * a*b mod q in [0, q); a and b in [0, 2^63), their product below 2^126 / 2^shift; q < 2^62. The
- * error of the quotient has these parts. The product's bits below 2^62 contribute less than 1/2,
- * the reciprocal less than 1/2. The product with the reciprocal, computed from three of four
- * products of halves, contributes less than 3/2, and the last bit 1/2. The remainder is thus below
- * 3q < 2^64.
+ * A number below 2^126 / 2^shift mod q in [0, q), from x, the number * 2^shift / 2^62 without its
+ * fraction, and its lower word; q < 2^62. The error of the quotient has these parts. The number's
+ * bits below 2^62 contribute less than 1/2, the reciprocal less than 1/2. The product with the
+ * reciprocal, computed from three of four products of halves, contributes less than 3/2, and the
+ * last bit 1/2. The remainder is thus below 3q < 2^64.
  */
+static inline ulong8 reduce_product(ulong8 x, ulong8 low, struct lane_divisor p)
+{
+    ulong8 x_high = x >> 32, r = lane_reciprocal(p), r_high = r >> 32;
+    ulong8 quotient = multiply_halves(x_high, r_high) + (multiply_halves(x, r_high) >> 32) +
+                      (multiply_halves(x_high, r) >> 32);
+    CHECK_LANES_BELOW(p.q, (ulong8)(1UL << 62));
+    CHECK_LANES_BELOW(low - (quotient >> 1) * p.q, 3 * p.q);
+    ulong8 rest = subtract_once(low - (quotient >> 1) * p.q, p.q << 1);
+    return subtract_once(rest, p.q);
+}
+
+/* a*b mod q in [0, q); a and b in [0, 2^63), their product below 2^126 / 2^shift; q < 2^62. */
 static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor p)
 {
     const ulong8 mask = 0xffffffffUL;
     CHECK_LANES_BELOW(a | b, (ulong8)(1UL << 63));
-    CHECK_LANES_BELOW(p.q, (ulong8)(1UL << 62));
-    ulong8 a_high = a >> 32, b_high = b >> 32, r = lane_reciprocal(p), r_high = r >> 32;
-    ulong8 lower = multiply_halves(a, b);
+    ulong8 a_high = a >> 32, b_high = b >> 32, lower = multiply_halves(a, b);
     /* below 2^64: the upper halves of a and b are below 2^31 */
     ulong8 middle = multiply_halves(a, b_high) + multiply_halves(a_high, b) + (lower >> 32);
     ulong8 high = multiply_halves(a_high, b_high) + (middle >> 32);
     ulong8 low = middle << 32 | (lower & mask);
-    ulong8 x = SHIFT_LEFT(high, low, p.shift + 2), x_high = x >> 32;
-    ulong8 quotient = multiply_halves(x_high, r_high) + (multiply_halves(x, r_high) >> 32) +
-                      (multiply_halves(x_high, r) >> 32);
-    CHECK_LANES_BELOW(low - (quotient >> 1) * p.q, 3 * p.q);
-    ulong8 rest = subtract_once(low - (quotient >> 1) * p.q, p.q << 1);
-    return subtract_once(rest, p.q);
+    return reduce_product(SHIFT_LEFT(high, low, p.shift + 2), low, p);
 }
 
 /* Applies f to each lane of a, b and the divisor. */

@@ -103,6 +103,9 @@ enum { PRODUCTS_PERMUTED = 1, PRODUCTS_ADDED = 2 };
  * 32 KiB. */
 enum { PRODUCT_COLUMNS = 8, PRODUCT_TERMS = 64 };
 
+/* cl/sum/product_weights.cl: the most terms, and the vectors of a in a tile, in 32 KiB. */
+enum { WEIGHTS_MAX = 64, WEIGHTED_VECTORS = 256 };
+
 /* cl/copy/local.cl: bytes of a tile, without the padding of its rows, which is at most half as
  * much. */
 enum { COPY_TILE_BYTES = 8192 };

@@ -501,6 +501,44 @@ static enum healcl_status launch_product_columns(struct launcher *self,
     return job_launch_of(&job, 1, error);
 }
 
+/* b is the same along n, and all moduli share a. */
+static const char *plan_product_weights(const struct step *step, const struct healcl_device *device,
+                                        struct variant_plan *plan)
+{
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *out = &sum->out;
+    plan_sums(step, plan);
+    const char *obstacle = sum_vectors_obstacle(device, a->shape[1], out->shape[2]);
+    return obstacle                                  ? obstacle
+           : step->in[3]                             ? "there is a permutation"
+           : sum->b.stride[3] != 0                   ? "weights change along n"
+           : a->stride[2] != 0 && out->shape[1] != 1 ? "moduli do not share a"
+           : a->shape[1] > WEIGHTS_MAX               ? "there are too many terms"
+                                                     : NULL;
+}
+
+static enum healcl_status launch_product_weights(struct launcher *self,
+                                                 const struct variant_plan *plan,
+                                                 struct healcl_error *error)
+{
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
+    const int64_t n = out->shape[2], terms = a->shape[1];
+    const int64_t columns = WEIGHTED_VECTORS / (terms > 0 ? terms : 1);
+    struct layout tiles = {.rank = 2,
+                           .shape = {(n / LANES + columns - 1) / columns, out->shape[0]}};
+    struct job job;
+    TRY(begin_product(&job, self, plan, step_adds(plan->step), error));
+    space_init(&job.space, &tiles);
+    job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
+    job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
+    job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
+    add_batch(&job.space, 1, sum);
+    JOB_ADD_LONGS(&job, n, columns, terms, out->shape[1], a->stride[1], b->stride[1], a->stride[3],
+                  out->stride[2], b->stride[2], out->stride[1]);
+    return job_launch_of(&job, 1, error);
+}
+
 /* For HEAL's layout: see modmul_axis_sum_rows. */
 static const char *plan_product_rows(const struct step *step, const struct healcl_device *device,
                                      struct variant_plan *plan)
@@ -804,6 +842,9 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
 }
 
 static const struct variant product_variants[] = {
+    {"weights", STYLE_VECTORS, plan_product_weights, launch_product_weights, MULTIPLIED, "products",
+     "modmul_axis_sum_weights", "cl/sum/product_weights.cl",
+     "b constant along n, a shared by all moduli; n a multiple of eight, up to 64 terms"},
     {"vectors", STYLE_VECTORS, plan_product_columns, launch_product_columns, MULTIPLIED, "products",
      "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
      "rows of multiples of eight elements in order"},

@@ -53,9 +53,9 @@ static void fill_values(enum dtype dtype, void *array, int64_t count, enum filli
     for (int64_t i = 0; i < count; i++) {
         int64_t q = modulus_limit ? modulus_limit : moduli[random_between(random, 0, MODULI - 1)];
         int64_t value = (int64_t)(random_bits(random) % (uint64_t)q);
-        if (modulus_limit && random_once_in(random, 2))
+        if (modulus_limit && (filling == ALL_Q_MINUS_1 || random_once_in(random, 2)))
             value = q - 1;
-        if (filling == ALL_Q_MINUS_1)
+        else if (filling == ALL_Q_MINUS_1)
             value = INT64_MAX - 25;
         if (filling == ALL_LARGEST)
             value = largest(dtype);
@@ -280,6 +280,30 @@ static void products_at_limits(void **state)
     }
 }
 
+/* Base conversions of the largest residues: weights, and an a that all moduli share. */
+static void conversions(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {2, 4, 5, 8, 16, 64};
+    const struct problem_dtypes dtypes = {DTYPE_INT64, DTYPE_INT64, DTYPE_INT64};
+    struct random random = {seed + 7};
+    for (int i = 0; i < 6 * 4 * 4; i++) {
+        struct problem problem;
+        const int64_t s = counts[i % 6], size = 16, k = 2;
+        const bool is_last = i / 24 % 2 == 0; /* as problem_make chooses the axis */
+        problem_make(&problem, form_named("modmul_axis_sum"), &dtypes, size, k, is_last ? 0 : 3,
+                     &random);
+        set_shape(&problem, "a", 4,
+                  is_last ? (int64_t[]){2, s, k, size} : (int64_t[]){2, size, s, k});
+        set_shape(&problem, "b", 3, is_last ? (int64_t[]){s, k, size} : (int64_t[]){size, s, k});
+        set_shape(&problem, "out", 3, is_last ? (int64_t[]){2, k, size} : (int64_t[]){2, size, k});
+        modulus_limit = ((int64_t)1 << (59 + i / 6 % 4)) - 1;
+        check_variant(&problem, i < 48 ? ALL_Q_MINUS_1 : ONE_ODD, ARRANGEMENT_BROADCAST,
+                      is_last ? 2 : 3, &random);
+        modulus_limit = 0;
+    }
+}
+
 /* Rows of k residues of each term, of whole vectors and each number of further elements. */
 static void ends_of_rows(void **state)
 {
@@ -349,6 +373,7 @@ int main(void)
         cmocka_unit_test(products),
         cmocka_unit_test(products_of_weights),
         cmocka_unit_test(products_at_limits),
+        cmocka_unit_test(conversions),
         cmocka_unit_test(ends_of_rows),
         cmocka_unit_test(products_of_reps),
         cmocka_unit_test(many_numbers),
