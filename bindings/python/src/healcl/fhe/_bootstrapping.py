@@ -2,7 +2,6 @@
 """Bootstrapping of CKKS (Cheon, Han, Kim, Kim, Song 2018)."""
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import numpy as np
