@@ -282,8 +282,9 @@ class Arithmetic:
                   for digit in self.digits if digit.start < k]
         x = self.coefficients(c, special, end)
         if len(digits) == k:
-            return self.transform(engine.moveaxis(engine.moveaxis(x, 0, 2), 0, 1), 0, end,
-                                  tile=True)
+            x = engine.reshape(x, (k, 1, 1, n)) if c.shape[1] == 1 else \
+                engine.moveaxis(engine.moveaxis(x, 0, 2), 0, 1)
+            return self.transform(x, 0, end, tile=True)
         self.prepare(x, digits)
         spread = engine.zeros((len(digits), c.shape[1], end, n), np.int64)
         for i, digit in enumerate(digits):

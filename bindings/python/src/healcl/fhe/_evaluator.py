@@ -652,12 +652,13 @@ class Evaluator(Closed):
         [1, count, 1, n] if there are any."""
         pieces = [(0, [terms[0]._tensor])] if all(each is terms[0] for each in terms) else \
             list(runs(terms))
-        if indices is None and len(pieces) == 1:
-            return pieces[0][1][0]
+        if len(pieces) == 1:
+            tensor = pieces[0][1][0]
+            return tensor if indices is None else self._engine.take_along_axis(tensor, indices, 3)
         level = terms[0].level
         out = self._on.empty(2, len(terms), level + 1, self.ring.n)
         for i, (tensor,) in pieces:
-            end = i + tensor.shape[1] if len(pieces) > 1 else len(terms)
+            end = i + tensor.shape[1]
             if indices is None:
                 self._engine.modsum(tensor, 0, self._column(level + 1), out[:, i:end])
             else:
