@@ -74,9 +74,10 @@ class Bootstrapping:
         self.moduli = primes(self.n, *np.repeat(widths, counts).tolist())
         self.scale = 2.0**scale_bits
         self._scale = 2.0**bits
-        cosine, sine = (np.polynomial.chebyshev.chebinterpolate(
-            lambda x, f=f: f(2 * np.pi * bound / 2**doublings * x), degree)
-            for f in (np.cos, np.sin))
+        interpolate = np.polynomial.chebyshev.chebinterpolate
+        angle = 2 * np.pi * bound / 2**doublings
+        cosine = interpolate(lambda x: np.cos(angle * x), degree)
+        sine = interpolate(lambda x: np.sin(angle * x), degree)
         self._exponential = np.where(np.arange(degree + 1) % 2, sine, cosine)
         forward, backward = _butterflies(self.n)
         self._to_slots, self._to_coefficients = (

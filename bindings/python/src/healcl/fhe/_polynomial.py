@@ -133,7 +133,9 @@ def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool, s
         _power_products(he, powers, [2 * top], chebyshev,
                         he._on.empty(2, count, last + 1, he.ring.n))
         top *= 2
-    for j in (1 << i for i in range(1, (min(m, degree + 1) - 1).bit_length()) if imaginary):
+    for j in (1 << i for i in range(1, (min(m, degree + 1) - 1).bit_length())):
+        if not imaginary:
+            break
         odd = stack[:, j * count:(2 * j - 1) * count, :powers[j + 1].level + 1]
         odd = he._engine.reshape(odd, (2, -1, count, *odd.shape[2:]))[:, ::2]
         imaginary(odd, odd)  # of one level
