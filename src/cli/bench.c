@@ -110,7 +110,7 @@ static enum healcl_status measure(void *context, struct healcl_error *error)
     struct command_job *job = &self->job;
     TRY(examples_read(&self->calls, job->options.operations, error));
     if (self->vendors && !example_from(self->calls.first, self->vendors))
-        FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",
+        FAIL(error, HEALCL_USAGE, "'%s' cannot be measured: no transcript in examples/ calls it",
              self->name);
     progress_say(&job->progress, "opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));
@@ -350,11 +350,11 @@ static int prepare(const struct command *command, void *context)
                 ? NULL
                 : example_operation_find(operations_of_options(&self->job.options), self->name);
         if (!self->operation && !self->vendors)
-            return usage_error(command, "no operation '%s' is measured; --list tells which are",
+            return usage_error(command, "bench cannot measure '%s'; --list shows what it can",
                                self->name);
         for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
             if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
-                return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
+                return usage_error(command, "--%s does not apply to %s", bench_parameters[i].name,
                                    self->name);
     }
     if (run_cases(self, &error) != HEALCL_OK)
@@ -367,26 +367,26 @@ static int prepare(const struct command *command, void *context)
 static const struct command_option options[] = {
     {JOB_DEVICE},
     {"op", 0, OPTION_WORD, "NAME",
-     "one operation; without it a suite of them, and the options below replace those of every case "
-     "that knows them",
+     "measure one operation; by default a suite of cases, and the options below apply to each case "
+     "that takes them",
      KEPT_IN(struct bench_command, name)},
-    {"list", 0, OPTION_FLAG, NULL, "list the operations, and which options each one knows",
+    {"list", 0, OPTION_FLAG, NULL, "list the operations and the options that each one takes",
      KEPT_IN(struct bench_command, list), .decides_device = true},
-    {PARAMETER("n", "N", "length of a transform, of a row")},
+    {PARAMETER("n", "N", "length of a transform or a row")},
     {PARAMETER("bits", "B", "bits of the moduli")},
     {PARAMETER("batch", "L", "size of the first axis")},
-    {PARAMETER("bytes", "SIZE", "of inputs and outputs together: instead of --batch")},
+    {PARAMETER("bytes", "SIZE", "total size of inputs and outputs; replaces --batch")},
     {PARAMETER("k", "K", "moduli")},
     {PARAMETER("r", "R", "size of the axis r")},
-    {PARAMETER("s", "S", "terms of a sum, repetitions of an element")},
-    {PARAMETER("digits", "D", "digits of the gadget")},
+    {PARAMETER("s", "S", "number of terms of a sum, or of repetitions of an element")},
+    {PARAMETER("digits", "D", "number of gadget digits")},
     {PARAMETER("base-bits", "B", "bits of one digit")},
     {PARAMETER("layout", "LAYOUT", "contiguous: n is the last axis; heal: n is axis -3")},
     {PARAMETER("dtype", "T", "int8, int32 or int64; a transform of int8 is tiled")},
     {PARAMETER("values", "VALUES",
-               "reduced: inputs in [0, q), by an operation before; any: of any size and sign")},
-    {PARAMETER("perm", "PERM", "none, or reverse: the bit reversal")},
-    {"repeat", 0, OPTION_COUNT, "R", "take R samples; by default for half a second, 15 at least",
+               "inputs: reduced to [0, q) by an earlier operation, or of any size and sign")},
+    {PARAMETER("perm", "PERM", "permutation: none, or reverse (bit reversal)")},
+    {"repeat", 0, OPTION_COUNT, "R", "take R samples; by default for half a second, at least 15",
      KEPT_IN(struct bench_command, options.repeat), .most = REPEAT_MAX},
     JOB_OPTIONS,
 };
@@ -400,11 +400,11 @@ const struct command command_bench = {
     .name = "bench",
     .summary = "measure what operations cost on a device",
     .help = "Measures single operations the way a transcript runs them, checks their results "
-            "against the host reference, and prints the median time. Of results that take the "
-            "reference long some rows are checked, from the first one to the last.",
+            "against the host reference, and prints the median time. If the reference would take "
+            "long, it checks only some rows, spread from the first to the last.",
     .notes =
-        "A sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and "
-        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.",
+        "A sample runs as many operations as take 20 milliseconds. GB/s counts the bytes of each "
+        "input and output once. Exit code 1: a result was wrong, and no times are reported.",
     .options = options,
     .device = DEVICE_HERE,
     .size = sizeof(struct bench_command),

@@ -122,7 +122,7 @@ static const char *why_idle(const struct check_command *self, const struct kerne
             return self->examples[i].unchecked;
     return use->why_not      ? use->why_not
            : self->operation ? NULL
-                             : "no call that is checked is of its kind";
+                             : "none of the checked calls could use it";
 }
 
 static uint64_t idle_kernels(const struct check_command *self)
@@ -478,7 +478,7 @@ static void check_transcript(struct check_command *self, const char *file)
     if (status == HEALCL_OK && is_run) {
         status = healcl_run(transcript, self->job.device, &options, &run, &error);
         if (status == HEALCL_OK && run->verdict == HEALCL_DIFFERS)
-            status = ERROR(&error, HEALCL_DIFFERENT, "results differ: healcl diagnose tells where");
+            status = ERROR(&error, HEALCL_DIFFERENT, "results differ: healcl diagnose shows where");
         variants_end_call(&self->variants, transcript->plan, status == HEALCL_OK);
     }
     if (is_run)
@@ -557,15 +557,14 @@ static void print_examples(const cJSON *document, const struct style *style)
         {"steps", "{steps}", VIEW_RIGHT},
         {"wrong calls", "{failed}", VIEW_RIGHT}};
     if (json_number_at(document, "examples") > 0) {
-        fputs("\noperations of manifests, right of the calls derived from examples/\n",
+        fputs("\noperations of manifests: right calls of those derived from examples/\n",
               style->stream);
         VIEW_TABLE(style, json_at(document, "examples"), columns);
     }
     if (json_number_at(document, "kernels") > 0) {
         putc('\n', style->stream);
         VIEW_TABLE(style, json_at(document, "kernels"), kernel_columns);
-        view_each(style, json_at(document, "kernels"),
-                  "{name}, of {manifest}, ran nothing: {why_not}");
+        view_each(style, json_at(document, "kernels"), "{name} of {manifest} never ran: {why_not}");
     }
 }
 
@@ -592,11 +591,11 @@ static bool is_repeated(const cJSON *failures, const cJSON *failure)
 }
 
 #define WITH_KERNEL "[\n  with the kernel {kernel.name}, of {kernel.manifest}]"
-#define ASIDE                                                             \
-    "[; {unsupported:#?} are beyond this device]"                         \
-    "[; {refused:#?} combinations of dtypes are refused as they must be]" \
-    "[; {unchecked:#?} operation{unchecked:s} not checked]"               \
-    "[; {idle_kernels:#?} kernel{idle_kernels:s} of manifests ran nothing]"
+#define ASIDE                                                                  \
+    "[; {unsupported:#?} are beyond this device][; {refused:#?} combinations " \
+    "of dtypes are refused as they must be][; {unchecked:#?} "                 \
+    "operation{unchecked:s} not checked][; {idle_kernels:#?} "                 \
+    "kernel{idle_kernels:s} of manifests never ran]"
 #define FAILURE "[{form}, {dtypes}][, n {n}, k {k:#?}][, {layout}][{plan}]: {message}" WITH_KERNEL
 
 /* Prints paragraphs of the variants that no call has reached, by reason. */
@@ -673,7 +672,7 @@ static void print_report(const cJSON *document, const struct style *style)
     view_text(style, document,
               json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls" ASIDE
               : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
-                  ? "nothing is checked" ASIDE
+                  ? "nothing was checked" ASIDE
               : json_number_at(document, "idle_kernels") > 0
                   ? "FAILED: the {passed} calls that were made are right" ASIDE
               : json_number_at(document, "unsupported") > 0
@@ -857,25 +856,26 @@ static int take_case(const struct command *command, const struct command_option 
     self->one_cell = !self->one_sequence;
     return self->one_sequence || coverage_cell_parse(text, &self->cell)
                ? EXIT_VERIFIED
-               : usage_error(command, "'%s' is no case such as 37:512x3:strided:42", text);
+               : usage_error(command, "'%s' is not a case; a case looks like 37:512x3:strided:42",
+                             text);
 }
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
     {"op", 0, OPTION_WORD, "NAME",
-     "one operation or one form of it (healcl ops); sequences or transcripts",
+     "check one operation or form of it (healcl ops lists them), sequences or transcripts",
      KEPT_IN(struct check_command, operation)},
     {"quick", 0, OPTION_FLAG, NULL,
-     "few sizes, below 1000 elements, and what else reaches further variants",
+     "use few sizes, below 1000 elements, and larger ones only if they reach further variants",
      KEPT_IN(struct check_command, quick)},
-    {"case", 0, OPTION_WORD, "CASE", "one call, as a failure names it, with its tensors' layouts",
+    {"case", 0, OPTION_WORD, "CASE", "repeat a failed call, and print the layouts of its tensors",
      .take = take_case},
     {"results", 0, OPTION_NEW_FOLDER, "DIR",
-     "write how many calls were right into DIR/VENDOR-DEVICE.json, for others to check "
-     "(docs/COMPARE.md); all operations count",
+     "write how many calls were right to DIR/VENDOR-DEVICE.json, for others to check "
+     "(docs/COMPARE.md); needs a check of all operations",
      KEPT_IN(struct check_command, results)},
     {"junit", 0, OPTION_REPORT, "FILE|-",
-     "the same as JUnit XML, a test case for each form and dtype (docs/CI.md)",
+     "also write JUnit XML, with a test case for each form and dtype (docs/CI.md)",
      KEPT_IN(struct command_job, junit)},
     JOB_OPTIONS,
 };
@@ -884,7 +884,7 @@ static int prepare(const struct command *command, void *context)
 {
     struct check_command *self = context;
     if (self->results && !is_whole(self))
-        return usage_error(command, "--results keeps checks of all operations, and one is named");
+        return usage_error(command, "--results needs a check of all operations, not of one");
     coverage_sizes_init(&self->sizes, self->quick);
     self->sizes.more = is_whole(self) ? self->sizes.more : 0;
     self->failures = cJSON_CreateArray();
@@ -895,7 +895,7 @@ static int prepare(const struct command *command, void *context)
         is_plans_wanted(self, TRANSCRIPTS))
         return GOES_ON;
     if (self->one_cell)
-        return usage_error(command, "there is no such case");
+        return usage_error(command, "this case does not exist");
     return usage_error(command,
                        "unknown operation '%s', or one without kernels; healcl ops lists them",
                        self->operation);
@@ -918,17 +918,17 @@ static void release(void *context)
 const struct command command_check = {
     .name = "check",
     .summary = "check every kernel of a device against the host reference",
-    .help = "Runs every operation with every dtype it takes on tensors of all layouts and of many "
-            "sizes, and compares whole storages with the host reference, bit for bit: the first "
-            "thing to do on a new device, which may fail its self-test. Then it runs sequences of "
-            "calls that passes make fewer steps of, and the bundled transcripts. All data are "
-            "random from a fixed seed. A table shows which variants of kernels have run. "
-            "Operations of manifests are checked by calls derived "
-            "from the transcripts in DIR/examples (docs/VENDORS.md).",
-    .notes = "Counts are of calls that were right, of all: for each dtype, each layout "
-             "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each "
-             "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or "
-             "nothing could be checked; what is only too large for the device is not wrong.",
+    .help =
+        "Runs every operation, with every dtype that it takes, on tensors of all layouts and many "
+        "sizes. Compares whole storages with the host reference, bit for bit. Run it first on a "
+        "new device, even if the device fails its self-test. It then runs sequences of calls that "
+        "passes fuse into fewer steps, and the bundled transcripts. All data are random, with a "
+        "fixed seed. A table shows which variants of kernels have run. Operations of manifests are "
+        "checked with calls derived from the transcripts in DIR/examples (docs/VENDORS.md).",
+    .notes = "The table counts right calls of all calls: for each dtype, each layout (contiguous, "
+             "offset, strided, transposed, broadcast, in place, overlapping) and each pair of a "
+             "length n and a number of moduli k. Exit code 1: something is wrong, or nothing could "
+             "be checked. A call that is only too large for the device is not wrong.",
     .options = options,
     .device = DEVICE_HERE,
     .size = sizeof(struct check_command),

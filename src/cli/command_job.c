@@ -122,7 +122,7 @@ static void warn_of_device(const struct healcl_device *device)
     for (size_t i = 0; device && (warning = device_warning(device, i)); i++)
         print_notice("warning: %s", warning);
     if (device && device->programs->warnings)
-        fprintf(stderr, "%s: warning: the compiler says of manifests' sources:\n%s",
+        fprintf(stderr, "%s: warning: messages of the compiler about manifests' sources:\n%s",
                 this_program->name, device->programs->warnings);
 }
 

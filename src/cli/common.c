@@ -408,9 +408,10 @@ static int check_pair(const struct command *command, const struct named_file *wr
                                (is_first && is_for_stdout(other)))))
         return GOES_ON;
     char *one = describe(written), *two = describe(other);
-    const int code = usage_error(
-        command, other->is_written ? "%s and %s write one file" : "%s writes over the input %s",
-        one, two);
+    const int code = usage_error(command,
+                                 other->is_written ? "%s and %s write the same file"
+                                                   : "%s would overwrite the input %s",
+                                 one, two);
     free(one);
     free(two);
     return code;
@@ -512,9 +513,9 @@ static int take_value(const struct command *command, const struct command_option
         break;
     case OPTION_BYTES:
         if (!parse_size(optarg, member))
-            return usage_error(command,
-                               "--%s takes a number, or K, M, G or T of 1024 as 512M, not '%s'",
-                               option->name, optarg);
+            return usage_error(
+                command, "--%s takes a number such as 512M (K, M, G, T: powers of 1024), not '%s'",
+                option->name, optarg);
         break;
     default: *(const char **)member = optarg;
     }
@@ -558,7 +559,7 @@ static int take_operands(struct taken *taken, int argc, char **argv)
     if (operands == OPERANDS_NONE && count > 0)
         return usage_error(command, "unexpected argument '%s'", argv[optind]);
     if (operands == OPERANDS_FILE && count > 1)
-        return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
+        return usage_error(command, "only one FILE is allowed, not '%s' too", argv[optind + 1]);
     if ((operands == OPERANDS_FILE || operands == OPERANDS_FILES) && count == 0)
         return usage_error(command, "no FILE is named");
     bool may_replace = false;

@@ -302,7 +302,7 @@ static enum healcl_status add_baselines(struct compare_command *self, struct hea
         if (added > 0)
             continue;
         progress_pause(&self->job.progress);
-        print_notice("%s: warning: it has no run of the transcripts that are compared",
+        print_notice("%s: warning: it has no run of the compared transcripts",
                      self->baselines.of[i]);
         progress_resume(&self->job.progress);
     }
@@ -439,7 +439,7 @@ static int take_percent(const struct command *command, const struct command_opti
     struct compare_command *self = context;
     self->judges_times = true;
     if (!parse_percent(text, 1e6, &self->fail_slower))
-        return usage_error(command, "--%s takes a percentage as 10 or 0.5%%, not '%s'",
+        return usage_error(command, "--%s takes a percentage such as 10 or 0.5%%, not '%s'",
                            option->name, text);
     return EXIT_VERIFIED;
 }
@@ -449,41 +449,42 @@ static int take_percent(const struct command *command, const struct command_opti
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
-     "a device, as for healcl run, or reference, which is slow; repeatable. Speed-ups are against "
-     "the first. By default all devices that can be used, the best first",
+     "a device, as for healcl run, or reference, which is slow; repeatable. Speed-ups are relative "
+     "to the first. By default all usable devices, best first",
      KEPT_IN(struct compare_command, devices), .take = take_word},
     {"repeat", 0, OPTION_COUNT, "N",
      "run N times in each process; 5 by default, 15 with --fail-slower",
      KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, "SEGMENT",
-     "as for healcl run: in steady requests only uploads of this segment stay; repeatable",
+     "in steady requests, only the uploads of this segment stay on the device; repeatable",
      KEPT_IN(struct compare_command, kept), .take = take_word},
     {TIMEOUT_OPTION("seconds that one process may take, 600 by default")},
     {"baseline", 0, OPTION_FILE, "FILE",
-     "a comparison saved by --json: its runs of the same transcripts are shown too; repeatable",
+     "a comparison saved with --json; its runs of the same transcripts are shown, too; repeatable",
      KEPT_IN(struct compare_command, baselines), .take = take_word},
     {"fail-slower", 0, OPTION_WORD, "PERCENT",
-     "exit with 5 if compute or a steady request takes more than this longer than the baseline's, "
-     "with its whole interval (95 %, at least 7 runs of each), in a second process too",
+     "exit with 5 if compute or a steady request takes more than PERCENT longer than in the "
+     "baseline, by its whole interval (95 %, at least 7 runs of each), in a second process too",
      .take = take_percent},
     {"no-measure", 0, OPTION_FLAG, NULL,
      "do not measure how fast each device copies and multiplies",
      KEPT_IN(struct compare_command, no_measure)},
     {"no-fallback", 0, OPTION_FLAG, NULL,
-     "as for healcl run; otherwise tables and pages say what the host ran",
+     "as for healcl run; by default, reports say what the host ran",
      KEPT_IN(struct compare_command, no_fallback)},
     {OPS_OPTION},
     {TRUST_OPTION},
     {"results", 0, OPTION_NEW_FOLDER, "DIR",
-     "write what each device did into DIR/VENDOR-DEVICE.json (docs/COMPARE.md)",
+     "write each device's results to DIR/VENDOR-DEVICE.json (docs/COMPARE.md)",
      KEPT_IN(struct compare_command, results)},
     {OUTPUT("html", outputs[OUTPUT_HTML],
-            "write a page that sorts and filters, and needs no other file")},
-    {OUTPUT("markdown", outputs[OUTPUT_MARKDOWN], "write tables for an issue or a pull request")},
-    {OUTPUT("csv", outputs[OUTPUT_CSV], "write a line for each run")},
+            "write an HTML page, in one file, that sorts and filters")},
+    {OUTPUT("markdown", outputs[OUTPUT_MARKDOWN],
+            "write Markdown tables, for an issue or a pull request")},
+    {OUTPUT("csv", outputs[OUTPUT_CSV], "write CSV, with a line for each run")},
     {OUTPUT("json", job.json, "write everything as JSON (docs/COMPARE.md)")},
     {OUTPUT("junit", job.junit,
-            "write a test case for each transcript and device as JUnit XML (docs/CI.md)")},
+            "write JUnit XML, with a test case for each transcript and device (docs/CI.md)")},
     {HELP_OPTION},
 };
 
@@ -491,7 +492,7 @@ static int prepare(const struct command *command, void *context)
 {
     struct compare_command *self = context;
     if (self->judges_times && self->baselines.count == 0)
-        return usage_error(command, "--fail-slower compares with a --baseline, and none is named");
+        return usage_error(command, "--fail-slower needs a --baseline to compare with");
     if (self->repeat == 0)
         self->repeat = self->judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
     if (self->job.timeout == 0)
@@ -514,11 +515,11 @@ static void release(void *context)
 const struct command command_compare = {
     .name = "compare",
     .summary = "run transcripts on several devices, and compare results and times",
-    .help = "Runs transcripts on several devices, one after the other, and tells which are right "
-            "and how fast each is. Every run is a process of its own: a driver that crashes or "
-            "hangs becomes a row that says so.",
-    .notes = "What is written to - goes to standard output, alone. Without a terminal, standard "
-             "error gets a line of progress a minute. Interrupted, it writes what it has "
+    .help = "Runs transcripts on several devices, one after the other. Shows which results are "
+            "right, and how fast each device is. Each run has its own process: if a driver crashes "
+            "or hangs, its row says so.",
+    .notes = "A report written to - is alone on standard output. Without a terminal, standard "
+             "error gets one line of progress a minute. If interrupted, compare writes what it has "
              "measured.\n\nExit codes: 0 verified, or nothing to verify; else 1 a result differs; "
              "else 4 a device failed, crashed or timed out; else 3 a transcript is refused; else 5 "
              "slower than --fail-slower allows; 2 wrong usage.",

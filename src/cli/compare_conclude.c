@@ -120,7 +120,7 @@ void compare_add_figures(cJSON *run)
     if (time > 0 && roofline > 0)
         put_factor(run, "rates_percent", 100 * roofline / time);
     compare_put_text(run, "warning", noisy ? "the times spread by more than 30 %" : "");
-    _Static_assert(COMPARE_SPREAD_MAX == 30, "the warning tells it");
+    _Static_assert(COMPARE_SPREAD_MAX == 30, "the warning states this limit");
 }
 
 /* ---------------------------------------------------------------- faults */
@@ -266,7 +266,7 @@ const char compare_too_small[] =
     "Too small to tell devices apart: its operations have less than "
     "16 KiB each, or the fastest device computes for less than 0.1 ms.";
 _Static_assert(COMPARE_LEAST_NANOSECONDS == 100000 && LEAST_BYTES == 16 << 10,
-               "the sentence tells it");
+               "compare_too_small states these limits");
 
 /* Whether a run's operations, other than transfers, read and write so few bytes that their launches
  * dominate the time. */
@@ -468,17 +468,17 @@ static void hold_against(const struct comparison *comparison, const cJSON *run, 
     const double allowed = 1 + compare_number(comparison->top, "fail_slower_percent") / 100;
     const char *reason = NULL;
     if (!compare_is_right(saved))
-        reason = "it was not right there";
+        reason = "its results in the baseline were not right";
     else if (spreads(run, figure))
-        reason = "its times here spread by more than 30 %";
+        reason = "its new times spread by more than 30 %";
     else if (spreads(saved, figure))
-        reason = "its times there spread by more than 30 %";
+        reason = "its times in the baseline spread by more than 30 %";
     if (reason) {
         compare_put_text(slowdown, "not_judged_because", reason);
     } else if (!interval_of(here, &now) || !interval_of(there, &before)) {
-        char *text = xasprintf("too few runs for an interval (%d here, %d there, %d of each are "
-                               "needed)",
-                               cJSON_GetArraySize(here), cJSON_GetArraySize(there), SAMPLES_LEAST);
+        char *text = xasprintf(
+            "too few runs for an interval (%d here, %d in the baseline; %d of each are needed)",
+            cJSON_GetArraySize(here), cJSON_GetArraySize(there), SAMPLES_LEAST);
         compare_put_text(slowdown, "not_judged_because", text);
         free(text);
     } else {
@@ -526,10 +526,10 @@ bool compare_judge(const struct comparison *comparison, cJSON *run)
 char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown)
 {
     if (!json_at(slowdown, "figure"))
-        return view_fill(slowdown, "its time is not judged: {not_judged_because}");
+        return view_fill(slowdown, "its time cannot be judged: {not_judged_because}");
     if (json_at(slowdown, "not_judged_because"))
         return view_fill(slowdown,
-                         "{figure}: it is not judged by {baseline}: {not_judged_because}");
+                         "{figure}: cannot be judged by {baseline}: {not_judged_because}");
     char *text = view_fill(slowdown, "{figure}: {factor:factor} times the time in {baseline} "
                                      "({low:factor} to {high:factor} at 95 %), "
                                      "{slower=more than}{slower!not certainly more than}");

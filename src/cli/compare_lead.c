@@ -195,8 +195,8 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t f
                *article = json_is(against, "index", COMPARE_REFERENCE) ? "the " : "",
                *of = figure == COMPARE_COMPUTE ? "compute" : "a steady request";
     if (alike)
-        fprintf(stream, " In %s the difference of %s and %s%s is within noise:", of, name, article,
-                json_text(against, "label"));
+        fprintf(stream, " In %s the difference between %s and %s%s is within noise:", of, name,
+                article, json_text(against, "label"));
     else
         fprintf(stream, " In %s %s is %s than %s%s on %zu of %zu transcript%s", of, name,
                 is_slower ? "slower" : "faster", article, json_text(against, "label"),
@@ -248,7 +248,7 @@ static void put_fastest(const struct comparison *comparison, FILE *stream, size_
     if (best == none || (next == none && reference == none))
         return;
     if (compare_number(comparison->top, "repeat") < 2) {
-        fputs(figure == COMPARE_COMPUTE ? " One run of each tells no device from another." : "",
+        fputs(figure == COMPARE_COMPUTE ? " One run of each is too few to compare devices." : "",
               stream);
         return;
     }
@@ -298,8 +298,8 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
         fputs(" Transcripts that are too small, or that not all ran right, are left out.", stream);
     put_noise(comparison, stream);
     if (saved > 0)
-        fprintf(stream, " %zu device%s of saved runs %s beside.", saved, saved == 1 ? "" : "s",
-                saved == 1 ? "stands" : "stand");
+        fprintf(stream, " %zu device%s of saved runs %s also shown.", saved, saved == 1 ? "" : "s",
+                saved == 1 ? "is" : "are");
 }
 
 char *compare_lead(const struct comparison *comparison)

@@ -497,8 +497,8 @@ static void put_outcome(cJSON *run, const char *outcome, const char *message)
     const bool is_known = verified || strcmp(outcome, "different") == 0;
     compare_put(run, "verified", is_known ? cJSON_CreateBool(verified) : cJSON_CreateNull());
     if (strcmp(outcome, "unproven") == 0)
-        message = "the process says that it verified its results, and its own count of them does "
-                  "not";
+        message =
+            "the process reports that its results are verified, but its counts of results do not";
     compare_put_text(run, "message", compare_is_right(run) ? "" : message);
 }
 
@@ -619,7 +619,7 @@ enum healcl_status compare_add_baseline(struct comparison *comparison, const cha
     TRY(compare_read_file(path, &top, error));
     if (!cJSON_IsArray(json_at(top, "devices")) || !cJSON_IsArray(json_at(top, "runs"))) {
         cJSON_Delete(top);
-        FAIL(error, HEALCL_USAGE, "'%.480s' is no JSON of healcl compare", path);
+        FAIL(error, HEALCL_USAGE, "'%.480s' is not JSON from healcl compare", path);
     }
     JSON_EACH(source, json_at(top, "devices"))
     {

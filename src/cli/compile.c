@@ -38,7 +38,7 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
     if (status == HEALCL_OK)
         status = healcl_run(transcript, self->job.device, &options, &report, error);
     if (status == HEALCL_OK && report->verdict == HEALCL_DIFFERS)
-        status = ERROR(error, HEALCL_DIFFERENT, "results differ: healcl run tells which");
+        status = ERROR(error, HEALCL_DIFFERENT, "results differ: healcl run shows which");
     healcl_report_free(report);
     healcl_transcript_close(transcript);
     return status;
@@ -235,8 +235,8 @@ static enum healcl_status read_in_folder(const struct compile_command *self, con
 {
     const uint64_t most = (uint64_t)4 << 30;
     if (strchr(name, '/'))
-        REFUSE(error, "folder '%.400s': manifest.json: '%.80s' is no name of a file", self->from,
-               name);
+        REFUSE(error, "folder '%.400s': manifest.json: '%.80s' is not the name of a file",
+               self->from, name);
     char *path = xasprintf("%s/%s", self->from, name);
     enum healcl_status status = file_read(path, most, data, bytes, error);
     free(path);
@@ -297,9 +297,7 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
     }
     TRY(open_device(self, error));
     if (!self->job.device->programs->cache_directory)
-        FAIL(error, HEALCL_USAGE,
-             "there is no folder to keep programs in: HEALCL_CACHE_DIR may "
-             "name one");
+        FAIL(error, HEALCL_USAGE, "there is no folder for programs: set HEALCL_CACHE_DIR to one");
     TRY(run_files(self, error));
     TRY(device_record(self->job.device, true, &self->record, error));
     self->job.device->programs->keeps_binaries = false; /* the programs are stored here */
@@ -361,19 +359,19 @@ static const struct command_option options[] = {
     {"output", 'o', OPTION_NEW_FILE, "PACKAGE", "the file to write",
      KEPT_IN(struct compile_command, output)},
     {"cache", 0, OPTION_FLAG, NULL,
-     "keep the binaries in HEALCL_CACHE_DIR instead, for later runs with the same device, driver "
-     "and sources; without FILE those of the bundled transcripts",
+     "store the binaries in HEALCL_CACHE_DIR instead, for later runs with the same device, driver "
+     "and sources; without FILE, those of the bundled transcripts",
      KEPT_IN(struct compile_command, cache)},
     {"emit", 0, OPTION_NEW_FOLDER, "FOLDER",
-     "write the programs' sources there instead, shaped for a target that need not be here, with a "
-     "script that compiles them",
+     "write the programs' sources to FOLDER instead, with a script that compiles them for TARGET; "
+     "this machine need not have that device",
      KEPT_IN(struct compile_command, emit)},
     {"target", 0, OPTION_WORD, "TARGET",
-     "with --emit: gfx90a and others of AMD, sm_90 and others of NVIDIA, fpga, spirv, or a name "
-     "that Intel's ocloc knows, as dg2",
+     "the target of --emit: gfx90a or another of AMD's, sm_90 or another of NVIDIA's, fpga, spirv, "
+     "or a name that Intel's ocloc knows, such as dg2",
      KEPT_IN(struct compile_command, target)},
     {"from", 0, OPTION_FOLDER, "FOLDER",
-     "make a package of what that script has compiled, for a device that is here",
+     "make a package from what the script of --emit has compiled, for a device of this machine",
      KEPT_IN(struct compile_command, from)},
     {EXPAND_OPTION},
     {OPS_OPTION},
@@ -386,26 +384,26 @@ static int prepare(const struct command *command, void *context)
 {
     const struct compile_command *self = context;
     if (self->from && self->job.file_count > 0)
-        return usage_error(command, "--from takes all from a folder, not '%s' too",
+        return usage_error(command, "--from reads only its folder: '%s' is not allowed",
                            self->job.files[0]);
     if (self->cache && (self->output || self->emit || self->from || self->target))
-        return usage_error(command, "--cache keeps programs: it goes without --output, --emit, "
-                                    "--target and --from");
+        return usage_error(command,
+                           "--cache cannot be combined with --output, --emit, --target or --from");
     if (self->cache)
         return GOES_ON;
     if (!self->from && self->job.file_count == 0)
         return usage_error(command, "no FILE is named");
     if (!self->emit != !self->target)
-        return usage_error(command, "--emit and --target come together");
+        return usage_error(command, "--emit and --target need each other");
     if (self->emit && (self->output || self->from))
-        return usage_error(command, "--emit writes sources: it goes without --output and --from");
+        return usage_error(command, "--emit cannot be combined with --output or --from");
     if (!self->emit && !self->output)
         return usage_error(command, "no PACKAGE is named: --output is missing");
     /* Only build.sh and its compilers know the valid targets. */
     if (self->target &&
         (!*self->target || strlen(self->target) > 32 || *self->target == '-' ||
          self->target[strspn(self->target, "abcdefghijklmnopqrstuvwxyz0123456789_-")]))
-        return usage_error(command, "'%s' is no target such as gfx90a", self->target);
+        return usage_error(command, "'%s' is not a target such as gfx90a", self->target);
     return GOES_ON;
 }
 
@@ -421,14 +419,14 @@ const struct command command_compile = {
     .name = "compile",
     .summary = "put all programs that transcripts need into a package",
     .help = "Runs transcripts, verifies them, and writes the binaries of all programs that they "
-            "needed, with those of the self-test, to one file for healcl run --package: that "
-            "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).",
+            "needed, with those of the self-test, to one file. With healcl run --package, nothing "
+            "is built, and devices need no compiler (docs/PACKAGES.md).",
     .usage = "healcl compile [OPTIONS] --output PACKAGE FILE...\n"
              "       healcl compile [OPTIONS] --cache [FILE...]\n"
              "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
              "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE",
-    .notes = "A package is for this device with this driver, and for this healcl: its kernels are "
-             "picked as the device is tuned now.",
+    .notes = "A package is for this device with this driver, and for this version of healcl. Its "
+             "kernels are those that the device's present tuning selects.",
     .options = options,
     .operands = OPERANDS_ANY,
     .device = DEVICE_HERE,

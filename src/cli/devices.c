@@ -88,12 +88,12 @@ static enum healcl_status call_child(struct devices_command *self, int (*functio
     if (child->is_own || self->interrupted)
         return HEALCL_OK;
     if (child->end == PROCESS_TIMED_OUT)
-        FAIL(error, HEALCL_DEVICE, "a driver takes more than %u s (--timeout) while %s%s%.500s",
+        FAIL(error, HEALCL_DEVICE, "a driver took more than %u s (--timeout) while %s%s%.500s",
              seconds, what, colon, line);
     if (child->end == PROCESS_KILLED)
-        FAIL(error, HEALCL_DEVICE, "a driver crashes while %s: %s%s%.500s%s", what,
+        FAIL(error, HEALCL_DEVICE, "a driver crashed while %s: %s%s%.500s%s", what,
              process_signal_name(child->code, signal), colon, line, opencl_missing());
-    FAIL(error, HEALCL_DEVICE, "a driver ends the process while %s: exit code %d%s%.500s%s", what,
+    FAIL(error, HEALCL_DEVICE, "a driver ended the process while %s: exit code %d%s%.500s%s", what,
          child->code, colon, line, opencl_missing());
 }
 
@@ -103,7 +103,7 @@ static enum healcl_status list_all(struct devices_command *self)
     struct healcl_error *error = &self->error;
     (void)registry_share();
     enum healcl_status status =
-        call_child(self, list_in_child, NULL, "are listed", self->job.timeout, &child, error);
+        call_child(self, list_in_child, NULL, "were listed", self->job.timeout, &child, error);
     if (self->interrupted)
         (void)raise(self->interrupted);
     self->job.is_of_driver = !child.is_own;
@@ -153,7 +153,7 @@ static void test(struct devices_command *self, const struct device_info *info,
 {
     struct process_result child;
     struct healcl_error error = {.status = HEALCL_OK};
-    const enum healcl_status status = call_child(self, test_in_child, info, "runs its self-test",
+    const enum healcl_status status = call_child(self, test_in_child, info, "ran its self-test",
                                                  self->job.timeout, &child, &error);
     if (status != HEALCL_OK) {
         self_test->outcome = SELF_TEST_FAILED;
@@ -197,7 +197,7 @@ static int measure_within(struct devices_command *self, const struct device_info
                           struct device_rates *rates)
 {
     struct process_result child;
-    const enum healcl_status status = call_child(self, measure_in_child, info, "is measured",
+    const enum healcl_status status = call_child(self, measure_in_child, info, "was measured",
                                                  self->measure_seconds, &child, &self->error);
     self->job.is_of_driver |= !child.is_own;
     if (child.size == sizeof *rates)
@@ -258,10 +258,10 @@ static int examine_all(struct devices_command *self)
 static void add_findings(cJSON *object, const struct device_info *found)
 {
     const bool lacks_hints = found->compiler_limit == COMPILER_NO_HINTS;
-    JSON_ADD(object, JSON_IF(found->loop_limit > 0, NUMBER("loop_limit", found->loop_limit)),
-             JSON_IF(found->compiler_limit != COMPILER_NO_LIMIT,
-                     STRING("without", lacks_hints ? "hints to its caches"
-                                                   : "hints to its caches and optimized code")));
+    JSON_ADD(
+        object, JSON_IF(found->loop_limit > 0, NUMBER("loop_limit", found->loop_limit)),
+        JSON_IF(found->compiler_limit != COMPILER_NO_LIMIT,
+                STRING("without", lacks_hints ? "cache hints" : "cache hints and optimization")));
     cJSON *ways = found->multiply_wrong ? json_add_array(object, "multiply_wrong") : NULL;
     for (int way = 0; way < MULTIPLY_COUNT; way++)
         if (found->multiply_wrong >> way & 1)
@@ -342,16 +342,16 @@ static void print(void *context, const cJSON *document, const struct style *styl
     VIEW_TABLE(style, list, columns);
     putc('\n', style->stream);
     if (json_any(list, "default"))
-        fputs("* runs where no device is named\n", style->stream);
+        fputs("* runs if no device is named\n", style->stream);
     if (json_any(list, "emulator"))
         text_wrap(style->stream,
-                  "emulator: software stands in for hardware that is not here; runs by default "
-                  "only where nothing else can",
+                  "emulator: software that simulates hardware; runs by default only if no other "
+                  "device can",
                   0, 0, style->width);
     if (self->rates)
         text_wrap(style->stream,
-                  "64x64: 64-bit products a second, both halves of each; copy: bytes read and "
-                  "written a second",
+                  "64x64: 64-bit products per second, both halves of each; copy: bytes read and "
+                  "written per second",
                   0, 0, style->width);
     view_each(style, list, "- {index} is tuned by {tuned_by}");
     view_each(style, list, "- {index}: {tuning_failure}");
@@ -359,9 +359,9 @@ static void print(void *context, const cJSON *document, const struct style *styl
               "- platform {index}[ {platform:?}] cannot be asked for its devices: {error}");
     view_each(style, list, "- {index} cannot be used: {unusable_because}");
     view_each(style, list, "- {self_test_failure}");
-    view_each(style, list, "- {index}: multiply={multiply_wrong} is wrong, others are used");
-    view_each(style, list, "- {index} is used without {without}, which fail in its self-test");
-    view_each(style, list, "- {index} runs on the host: {failed_families} ({family_failure})");
+    view_each(style, list, "- {index}: multiply={multiply_wrong} is wrong; healcl uses another");
+    view_each(style, list, "- {index} is used without {without}, with which its self-test fails");
+    view_each(style, list, "- {index}: the host runs {failed_families} ({family_failure})");
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -394,18 +394,18 @@ static int print_devices(const struct command *command, struct devices_command *
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
-     "mark, and measure, the device that healcl run would take with this option",
+     "mark the device that healcl run would select with this option, and measure only that",
      KEPT_IN(struct command_job, selector)},
     {"measure", 0, OPTION_FLAG, NULL,
-     "also measure products of 64-bit integers, copied bytes, and rates of kernels, which healcl "
-     "run and healcl inspect --roofline then use",
+     "also measure rates of 64-bit products, copied bytes and kernels, which healcl run and healcl "
+     "inspect --roofline then use",
      KEPT_IN(struct devices_command, measures)},
     {"no-self-test", 0, OPTION_FLAG, NULL,
-     "print what is known; run no self-test unless with --measure",
+     "print what is known; run the self-test only with --measure",
      KEPT_IN(struct devices_command, no_tests)},
     {JSON_OPTION},
     {TIMEOUT_OPTION("seconds that drivers may take to list their devices, and each device for its "
-                    "self-test, 30 by default, and to be measured, 60 by default")},
+                    "self-test (30 by default) and its measurement (60 by default)")},
     {HELP_OPTION},
 };
 
@@ -434,9 +434,9 @@ static void release(void *context)
 const struct command command_devices = {
     .name = "devices",
     .summary = "list the OpenCL devices and which of them can be used",
-    .help = "Lists the OpenCL devices of this machine, whether or why not they can be used, and "
-            "whether they pass the self-test, which runs once with each driver, in a process of "
-            "its own.",
+    .help = "Lists the OpenCL devices of this machine. Shows whether each can be used, or why not, "
+            "and whether it passes the self-test. The self-test runs once for each driver, in a "
+            "separate process.",
     .notes = "The marked device runs if none is named: HEALCL_DEVICE selects it, else it is the "
              "best. Emulators come last. Exit code 4: no device can be used, none passes the "
              "self-test, or a driver crashed, hung or ended the process while devices were listed.",

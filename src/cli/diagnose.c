@@ -203,8 +203,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
         {"fails", "{failure}"},
         {"differ", "{difference.different:?} of {difference.elements} elements, the first at "
                    "{difference.index}: {difference.actual}, expected {difference.expected}"},
-        {"outside", "{difference.outside:?} elements of the storage changed that are not the "
-                    "output's"},
+        {"outside", "{difference.outside:?} elements of the storage changed outside the output"},
         {"smallest", "{smallest.call}"},
         {"written", "{smallest.file}"},
     };
@@ -218,7 +217,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
                   "{verified=, and the whole run with the transcript}");
     else if (kind == DIAGNOSIS_WHOLE)
         view_text(style, document,
-                  "every step agrees with the host reference alone, the whole run does not: "
+                  "each step alone agrees with the host reference, but the whole run does not: "
                   "{failure}");
     else {
         print_step(document, style);
@@ -231,7 +230,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
             "\nthe device agrees with the host reference; the transcript expects another value");
     else if (cJSON_IsNull(json_at(document, "smallest")))
         view_line(style, document, "smallest",
-                  "none: no smaller transcript of this step alone fails[; {repeat} tries others]");
+                  "none: no smaller transcript of this step fails[; {repeat} tries others]");
 }
 
 /* A fault is reported even if the case cannot be written. */
@@ -251,7 +250,7 @@ static const struct command_option options[] = {
     {EXPAND_OPTION},
     {PASSES_OPTION},
     {"output", 'o', OPTION_NEW_FILE, "FILE",
-     "write the smallest case there, as a transcript for healcl run and for a bug report",
+     "write the smallest case to FILE, as a transcript for healcl run and for a bug report",
      KEPT_IN(struct diagnose_command, case_path)},
     JOB_OPTIONS,
 };

@@ -133,11 +133,11 @@ static const char *why_not(const struct plan *plan, const struct step *step,
     const struct family *family = family_of(step->kind);
     const char *obstacle = step_obstacle(step, device);
     if (obstacle || vendor_kernel_for(plan, step, device).name)
-        return obstacle ? obstacle : "a manifest's kernel does";
+        return obstacle ? obstacle : "a manifest's kernel runs it";
     if (variant_for(step, device) == variant)
         return NULL;
     const char *reason = variant_obstacle(family, variant, step, device);
-    return reason ? reason : "one before it can";
+    return reason ? reason : "an earlier variant can";
 }
 
 /* Counts a step for the kernel that runs it, or for the reason why none does. */
@@ -269,7 +269,7 @@ static void print_plan(const cJSON *document, const struct style *style)
         {"upload", "{bytes_up:bytes}"},
         {"download", "{bytes_down:bytes}"},
         {"memory", "{device_memory_peak:bytes} at most[, in buffers of "
-                   "{tensor_memory.allocated:bytes}]; scratch of kernels aside"},
+                   "{tensor_memory.allocated:bytes}]; without kernels' scratch memory"},
         {"limit", "{device_memory.tensors_peak:bytes} of tensors at most: "
                   "{device_memory.bytes_spilled:bytes} spilled, "
                   "{device_memory.bytes_brought_back:bytes} brought back, "
@@ -560,27 +560,27 @@ static void print(void *context, const cJSON *document, const struct style *styl
 
 static const struct command_option options[] = {
     {"kernels", 0, OPTION_FLAG, NULL,
-     "show which kernels a device runs its steps with, and why not others; nothing is run",
+     "show which kernels would run the steps on a device, and why not others; nothing is run",
      KEPT_IN(struct inspect_command, kernels), .decides_device = true},
-    {"device", 'd', OPTION_DEVICE, "SEL", "that device, as for healcl run",
+    {"device", 'd', OPTION_DEVICE, "SEL", "the device to report on, selected as for healcl run",
      KEPT_IN(struct command_job, selector), .decides_device = true},
     JOB_LIMITS,
     {"max-device-memory", 0, OPTION_BYTES, "SIZE",
-     "print what a run moves if it may allocate this on the device",
+     "print what a run transfers if it may allocate only SIZE on the device",
      KEPT_IN(struct inspect_command, memory.limit)},
     {"passes", 0, OPTION_FLAG, NULL,
-     "show what passes make of each segment: launches, bytes, work and memory before and after; "
-     "with a device as --roofline",
+     "show each segment before and after passes: launches, bytes, work and memory; with --device "
+     "also as --roofline does",
      KEPT_IN(struct inspect_command, passes)},
-    {"roofline", 0, OPTION_FLAG, NULL, "the same, and the time that a device's rates allow for it",
+    {"roofline", 0, OPTION_FLAG, NULL, "like --passes, with the time that a device's rates allow",
      KEPT_IN(struct inspect_command, roofline), .decides_device = true},
     {"steps", 0, OPTION_FLAG, NULL,
-     "list the steps that passes leave, with %storage+offset[shape : strides] and known ranges",
+     "list the steps after passes, with %storage+offset[shape : strides] and known ranges",
      KEPT_IN(struct inspect_command, steps)},
     {"ranks", 0, OPTION_COUNT, "R",
      "show what each of R ranks of healcl-mpi run has: parts, exchanges, memory and time",
      KEPT_IN(struct inspect_command, split.ranks), .most = RANKS_MAX},
-    {"split", 0, OPTION_WORD, "ENTRY:AXIS", "along that axis, as healcl-mpi run has it",
+    {"split", 0, OPTION_WORD, "ENTRY:AXIS", "the input and axis to split, as for healcl-mpi run",
      KEPT_IN(struct inspect_command, axis_text)},
     JOB_OPTIONS,
 };
@@ -591,9 +591,9 @@ static int prepare(const struct command *command, void *context)
     self->roofline |= self->passes && self->job.selector;
     self->passes |= self->roofline;
     if (self->job.selector && !self->kernels && !self->passes)
-        return usage_error(command, "--device goes with --kernels, --passes and --roofline");
+        return usage_error(command, "--device needs --kernels, --passes or --roofline");
     if (self->axis_text && self->split.ranks == 0)
-        return usage_error(command, "--split goes with --ranks");
+        return usage_error(command, "--split needs --ranks");
     return GOES_ON;
 }
 
@@ -608,7 +608,7 @@ const struct command command_inspect = {
     .name = "inspect",
     .summary = "check a transcript and show what it holds",
     .help = "Checks a transcript as a run would, and prints its segments, operations, tensors, the "
-            "bytes that go up and down, and the most memory that its tensors take at one time.",
+            "bytes that are uploaded and downloaded, and the peak memory of its tensors.",
     .notes = "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the "
              "device of --kernels or --roofline failed.\n\nPasses, in their order:"
 #define PASS(name, summary) "\n" #name ": " summary

@@ -148,7 +148,7 @@ static void print(void *self, const cJSON *document, const struct style *style)
     putc('\n', style->stream);
     text_wrap(style->stream,
               "Every name may have a leading underscore. An argument named 'out' is a tensor that "
-              "exists already. docs/OPS.md tells more.",
+              "exists already. docs/OPS.md says more.",
               0, 0, width);
 }
 

@@ -61,8 +61,8 @@ static int prepare(const struct command *command, void *context)
     free(clean);
     return is_utf8 ? GOES_ON
                    : usage_error(command,
-                                 "'%.400s' is not UTF-8, as names in transcripts are: "
-                                 "--output names another",
+                                 "'%.400s' is not UTF-8, as names in transcripts must be: choose "
+                                 "another name with --output",
                                  self->raw_path);
 }
 
@@ -116,7 +116,7 @@ static enum healcl_status write_entry(struct pack_command *self, const struct en
             if (argument->kind != ARGUMENT_HOST_TENSOR || !argument->host.present || !other->data)
                 continue;
             if (other->is_raw)
-                REFUSE(error, "its payloads are raw already");
+                REFUSE(error, "its payloads are already raw");
             if ((!payload || other->data > payload->data) && (!next || other->data < next->data))
                 next = other;
         }
@@ -207,8 +207,8 @@ const struct command command_pack = {
     .name = "pack",
     .summary = "decode a transcript's payloads once, into a file beside it",
     .help = "Writes a transcript whose payloads are raw bytes in a file beside it, with their "
-            "hashes: to read them takes no decoding, and all commands take it as any transcript. "
-            "Both files stay in one folder, under these names.",
+            "hashes. Reading them needs no decoding, and all commands accept it as any other "
+            "transcript. Keep both files in one folder, under these names.",
     .notes = "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory.",
     .options = options,
     .operands = OPERANDS_FILE,

@@ -87,7 +87,7 @@ static const struct command *find_command(const char *name)
         if (strcmp(this_program->commands[i]->name, name) == 0)
             return this_program->commands[i];
     const char *near = nearest_command(name);
-    (void)usage_error(NULL, "no %s '%s'%s%s%s", *name == '-' ? "option" : "command", name,
+    (void)usage_error(NULL, "unknown %s '%s'%s%s%s", *name == '-' ? "option" : "command", name,
                       near ? ", did you mean '" : "", near ? near : "", near ? "'" : "");
     return NULL;
 }

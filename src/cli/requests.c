@@ -64,15 +64,15 @@ enum healcl_status find_input(const struct healcl_transcript *transcript, const 
             continue;
         if (found++ > 0)
             FAIL(error, HEALCL_USAGE,
-                 "--%s: '%.*s' is ambiguous: it names entries %zu and %zu; 'entry:%zu' or "
-                 "'entry:%zu' says which",
+                 "--%s: '%.*s' is ambiguous: it names entries %zu and %zu; write 'entry:%zu' or "
+                 "'entry:%zu'",
                  option, shown, text, inputs[*input].entry, inputs[i].entry, inputs[*input].entry,
                  inputs[i].entry);
         *input = i;
     }
     if (found == 0)
         FAIL(error, HEALCL_USAGE,
-             "--%s: no host_to_device is entry %.*s, or makes a tensor of that name", option, shown,
+             "--%s: '%.*s' is neither the entry nor the tensor of a host_to_device", option, shown,
              text);
     return HEALCL_OK;
 }
@@ -378,9 +378,8 @@ void report_requests_text(const cJSON *document, const struct style *style)
         {"first", "{first_ns:time}, with an upload of {first_bytes_uploaded:bytes}"},
         {"memory", "{device_bytes:bytes} on {device.name}"},
         {"on the host", "{fallbacks:#?} steps of the last request"},
-        {"audited",
-         "{audit.audits:#?} times a step, {audit.elements} elements, in {audit.ns:time}, "
-         "{audit.share_taken:%} of all"},
+        {"audited", "{audit.audits:#?} runs of a step, {audit.elements} elements, in "
+                    "{audit.ns:time}, {audit.share_taken:%} of the time"},
         {"covered", "{audit.steps_audited} of {audit.steps} steps"},
         {"not audited", "{audit.steps_left_out:#?} steps of the transcript"},
         {"differs", "entry {audit.difference.entry} ({audit.difference.op}), step "

@@ -206,7 +206,7 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     self->tuning = self->job.device->tuning;
     const uint64_t needed = self->transcript->plan->bytes_peak;
     if (!self->info.unified_memory && needed > self->info.global_memory_bytes)
-        warn(self, "the tensors take %s, and the device says that it has %s", TEXT_BYTES(needed),
+        warn(self, "the tensors take %s, but the device reports %s of memory", TEXT_BYTES(needed),
              TEXT_BYTES(self->info.global_memory_bytes));
     return status;
 }
@@ -221,19 +221,19 @@ static const char *incompatible(const struct run_command *self)
         const char *why;
     } rules[] = {
         {self->reference && (self->job.selector || self->package),
-         "--reference runs without a device, which --device and --package are for"},
+         "--reference cannot be combined with --device or --package"},
         {self->device_memory_bytes > 0 && (self->reference || serves),
-         "--max-device-memory goes without --reference and --requests"},
+         "--max-device-memory cannot be combined with --reference or --requests"},
         {self->job.quiet && self->job.verbose, "--quiet and --verbose exclude each other"},
         {!serves && self->steady.count == 0 && self->live.segments.count > 0,
-         "--keep says what requests do not upload: --requests or --steady is missing"},
+         "--keep needs --requests or --steady"},
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
-         "--steady goes without --requests and --max-device-memory"},
-        {audits && (self->reference || !serves), "--audit goes with --requests, on a device"},
+         "--steady cannot be combined with --requests or --max-device-memory"},
+        {audits && (self->reference || !serves), "--audit needs --requests, and a device"},
         {self->kernels && (self->reference || serves),
-         "--kernels goes without --reference and --requests"},
+         "--kernels cannot be combined with --reference or --requests"},
         {serves && (self->repeat > 1 || self->job.junit.path || self->trace_path || self->dump_dir),
-         "--requests goes without --repeat, --junit, --trace and --dump"},
+         "--requests cannot be combined with --repeat, --junit, --trace or --dump"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].is_wrong)
@@ -252,7 +252,7 @@ static bool take_reference(struct run_command *self, const struct healcl_error *
         return false;
     }
     progress_pause(&self->job.progress);
-    print_notice("%s: %s; plain C runs it, as with --reference", self->job.file, why->message);
+    print_notice("%s: %s; the host reference runs it", self->job.file, why->message);
     progress_resume(&self->job.progress);
     return true;
 }
@@ -290,7 +290,7 @@ static void find_kernels(struct run_command *self)
         healcl_error_clear(&ignored);
     }
     if (self->trace->dropped > 0)
-        on_warning(self, "there are too many kernels to tell all of them");
+        on_warning(self, "there are too many kernels to list all of them");
     self->facts.kernels =
         report_launches(self->transcript->plan, self->trace, rates, self->job.device);
 }
@@ -306,7 +306,7 @@ static void time_steady(struct run_command *self)
                      &error) == HEALCL_OK)
         self->facts.steady = steady;
     else
-        warn(self, "requests are not timed: %s", error.message);
+        warn(self, "requests could not be timed: %s", error.message);
     healcl_error_clear(&error);
     if (steady->different == 0)
         return;
@@ -492,67 +492,67 @@ static int take_audit(const struct command *command, const struct command_option
     double percent;
     (void)option;
     if (!parse_percent(text, 100, &percent) || percent <= 0 || !strchr(text, '%'))
-        return usage_error(command, "--audit takes a share of the time as 2%%, not '%.200s'", text);
+        return usage_error(command, "--audit takes a share such as 2%%, not '%.200s'", text);
     ((struct run_command *)self)->served.audit.share = percent / 100;
     return EXIT_VERIFIED;
 }
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
-     "the device: 0:1 (platform and device), part of a name, cpu, gpu or acc; or reference; else "
-     "HEALCL_DEVICE's, or the best",
+     "the device: 0:1 (platform and device), part of its name, cpu, gpu, acc, or reference; by "
+     "default HEALCL_DEVICE, else the best",
      KEPT_IN(struct command_job, selector)},
     {"package", 0, OPTION_FILE, "PACKAGE",
-     "build nothing: take programs from what healcl compile made",
+     "build nothing; use the programs of a package from healcl compile",
      KEPT_IN(struct run_command, package)},
-    {"reference", 0, OPTION_FLAG, NULL, "run on the host reference, without OpenCL: slow and plain",
+    {"reference", 0, OPTION_FLAG, NULL, "run on the host reference: plain C, without OpenCL, slow",
      KEPT_IN(struct run_command, reference), .decides_device = true},
     {"no-fallback", 0, OPTION_FLAG, NULL,
      "refuse what the device cannot run, instead of running it on the host",
      KEPT_IN(struct run_command, no_fallback)},
-    {"no-verify", 0, OPTION_FLAG, NULL, "run, but compare nothing",
+    {"no-verify", 0, OPTION_FLAG, NULL, "run, but do not compare results",
      KEPT_IN(struct run_command, facts.no_verify)},
     {"repeat", 0, OPTION_COUNT, "N", "run N times, verify each time, report medians",
      KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
     {"input", 'i', OPTION_INPUT, "ENTRY=FILE",
-     "take an upload's data from a .npy file, and compare nothing; ENTRY: its number or its "
-     "tensor's name, or entry:NUMBER or name:NAME; repeatable",
+     "take an upload's data from a .npy file; results are then not compared. ENTRY is its number "
+     "or its tensor's name, or entry:NUMBER or name:NAME; repeatable",
      KEPT_IN(struct run_command, live), .take = take_request_input},
     {"requests", 0, OPTION_COUNT, "N",
-     "run as a service does, N times in one session, and print latencies; only live inputs are "
-     "uploaded again: of --input and --keep, else of segments upload_ct... or the last that "
-     "uploads",
+     "run N requests in one session, as a service does, and print latencies. Only live inputs are "
+     "uploaded again: those of --input and --keep, else of segments upload_ct... or of the last "
+     "that uploads",
      KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
-    {"steady", 0, OPTION_COUNT, "N", "the same after the run",
+    {"steady", 0, OPTION_COUNT, "N", "also run N requests after the run, and print their latency",
      KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, "SEGMENT",
-     "of requests: only uploads of this segment stay; repeatable",
+     "for requests: only the uploads of this segment stay on the device; repeatable",
      KEPT_IN(struct run_command, live.segments), .take = take_word},
     {"audit", 0, OPTION_WORD, "SHARE",
-     "of --requests: within this share of the time, as 2%, repeat steps on the host reference, and "
-     "end with exit code 1 where one differs (docs/EMBEDDING.md)",
+     "for --requests: spend this share of the time, such as 2%, on repeating steps on the host "
+     "reference; exit with 1 if one differs (docs/EMBEDDING.md)",
      .take = take_audit},
-    {"audit-seed", 0, OPTION_COUNT, "N", "draw other steps for audits",
+    {"audit-seed", 0, OPTION_COUNT, "N", "the seed that selects the steps to audit",
      KEPT_IN(struct run_command, served.audit.seed), .most = UINT32_MAX},
-    {"no-warmup", 0, OPTION_FLAG, NULL, "count the first run too, which compiles kernels",
+    {"no-warmup", 0, OPTION_FLAG, NULL, "also count the first run, which compiles kernels",
      KEPT_IN(struct run_command, no_warm_up)},
-    {"junit", 0, OPTION_REPORT, "FILE|-", "the same as JUnit XML, a test case for each segment",
+    {"junit", 0, OPTION_REPORT, "FILE|-", "also write JUnit XML, with a test case for each segment",
      KEPT_IN(struct command_job, junit)},
-    {"trace", 0, OPTION_NEW_FILE, "FILE", "write what happened when, for Perfetto (docs/TRACE.md)",
+    {"trace", 0, OPTION_NEW_FILE, "FILE", "write a timeline for Perfetto (docs/TRACE.md)",
      KEPT_IN(struct run_command, trace_path)},
     {"kernels", 0, OPTION_FLAG, NULL,
-     "say what each kernel took, what the device's rates allow, and why a general variant ran",
+     "print each kernel's time, what the device's rates allow, and why a general variant ran",
      KEPT_IN(struct run_command, kernels)},
-    {"dump", 0, OPTION_NEW_FOLDER, "DIR", "write the results there as .npy files, and results.json",
+    {"dump", 0, OPTION_NEW_FOLDER, "DIR", "write the results to DIR as .npy files and results.json",
      KEPT_IN(struct run_command, dump_dir)},
     JOB_LIMITS,
     {"max-device-memory", 0, OPTION_BYTES, "SIZE",
-     "allocate at most this on the device: the host keeps the rest",
+     "allocate at most SIZE on the device; the host keeps the rest",
      KEPT_IN(struct run_command, device_memory_bytes)},
     {PASSES_OPTION},
     {"quiet", 'q', OPTION_FLAG, NULL, "print only differences and errors",
      KEPT_IN(struct command_job, quiet)},
-    {"verbose", 'v', OPTION_FLAG, NULL, "also times by operation, and the source of an error",
+    {"verbose", 'v', OPTION_FLAG, NULL, "also print times by operation, and an error's source line",
      KEPT_IN(struct command_job, verbose)},
     JOB_OPTIONS,
 };
@@ -578,10 +578,9 @@ static int prepare(const struct command *command, void *context)
 const struct command command_run = {
     .name = "run",
     .summary = "run a transcript on a device and verify every result",
-    .help =
-        "Runs a transcript and compares every result that carries an expected tensor. FILE may be "
-        "the name of a bundled transcript, as recognizer.json. Where no device is named and OpenCL "
-        "has none, plain C runs it.",
+    .help = "Runs a transcript and compares every result that carries an expected tensor. FILE may "
+            "be the name of a bundled transcript, such as recognizer.json. If no device is named "
+            "and OpenCL has none, the host reference runs it in plain C.",
     .notes = "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage; 3 "
              "the transcript is refused; 4 the device or OpenCL failed, or memory ran out.",
     .options = options,

@@ -294,7 +294,7 @@ static void print_fallbacks(const cJSON *document, const struct style *style)
     JSON_EACH(kind, kinds)
     {
         view_line(style, kind, "fell back",
-                  "{name}: {fallbacks:#?} step{fallbacks:s}[, {fallback_ns:time?} by the host]: "
+                  "{name}: {fallbacks:#?} step{fallbacks:s}[, {fallback_ns:time?} on the host]: "
                   "{fallback_reason}");
     }
     cJSON_Delete(kinds);
@@ -381,8 +381,8 @@ void report_run_text(const cJSON *document, const struct style *style, bool verb
     JSON_EACH(kernel, json_at(document, "manifest_kernels"))
     {
         view_line(style, kernel, "manifest",
-                  "{name} of {manifest} ran {steps} step{steps:s} of {of}"
-                  "{replaces= in the place of a built-in kernel}{tuned=, tuned}");
+                  "{name} of {manifest} ran {steps} step{steps:s} of {of}{replaces= in place of a "
+                  "built-in kernel}{tuned=, tuned}");
     }
     print_spreads(document, style);
     if (has_segments) {
@@ -403,7 +403,7 @@ void report_run_text(const cJSON *document, const struct style *style, bool verb
         print_kernels(document, style);
     if ((verbose || kernels) && json_at(document, "device.name") &&
         json_is(document, "profile.clock", "host"))
-        fputs("(by the host's clock, each command waited for: this driver takes no times)\n",
+        fputs("(by the host's clock, waiting for each command: this driver reports no times)\n",
               style->stream);
     putc('\n', style->stream);
     print_verdict(document, style);

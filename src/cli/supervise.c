@@ -73,7 +73,8 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     text_clean(clean, false);
     remove_files();
     clear_line();
-    write_line(": '", clean, "': lost while it was read: the file was cut, or its disk failed\n");
+    write_line(": '", clean,
+               "': lost while it was read: the file was truncated, or its disk failed\n");
     _exit(verdict_report(EXIT_REFUSED));
 }
 
@@ -175,7 +176,7 @@ static void wait_for_end(struct watch *watch, uint32_t seconds)
     while (!watch->has_ended && monotonic_nanoseconds() < deadline) {
         char call[WAITING_SIZE];
         if (watch->patience > 0 && waiting_for(watch->patience * UINT64_C(1000000000), call)) {
-            print_notice("%s has not returned for %" PRIu32 " s; --timeout S bounds that", call,
+            print_notice("%s has not returned for %" PRIu32 " s; --timeout S limits the time", call,
                          watch->patience);
             watch->patience = 0;
         }
@@ -188,16 +189,16 @@ static void wait_for_end(struct watch *watch, uint32_t seconds)
 /* Says in one line what happened. */
 static void describe(const struct watch *watch, uint32_t seconds, struct healcl_error *error)
 {
-    const char *when = watch->verdict.is_reported ? " when all was done" : "";
+    const char *when = watch->verdict.is_reported ? " after all work was done" : "";
     char name[PROCESS_SIGNAL_SIZE];
     const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
     if (watch->was_killed && watch->verdict.is_reported)
-        (void)ERROR(error, HEALCL_DEVICE, "a driver does not let the process end%s", when);
+        (void)ERROR(error, HEALCL_DEVICE, "a driver did not let the process end%s", when);
     else if (watch->was_killed)
-        (void)ERROR(error, HEALCL_DEVICE, "not done within %" PRIu32 " s (--timeout)", seconds);
+        (void)ERROR(error, HEALCL_DEVICE, "not finished within %" PRIu32 " s (--timeout)", seconds);
     else if (number == SIGKILL)
         (void)ERROR(error, HEALCL_DEVICE,
-                    "the process was killed%s: SIGKILL, as where memory runs out", when);
+                    "the process was killed%s: SIGKILL, perhaps because memory ran out", when);
     else if (number)
         (void)ERROR(error, HEALCL_DEVICE, "crashed in a driver, or in healcl%s: %s%s", when,
                     process_signal_name(number, name), opencl_missing());

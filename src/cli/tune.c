@@ -156,7 +156,7 @@ static enum healcl_status check_cache(struct healcl_error *error)
     char *directory = cache_directory();
     const bool can = !directory || cache_can_write(directory);
     if (!can)
-        (void)ERROR(error, HEALCL_USAGE, "cannot keep a choice in " PATH_FORMAT ": %s", directory,
+        (void)ERROR(error, HEALCL_USAGE, "cannot store a choice in " PATH_FORMAT ": %s", directory,
                     strerror(errno));
     free(directory);
     return can ? HEALCL_OK : HEALCL_USAGE;
@@ -249,7 +249,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
     view_each(style, json_at(document, "alternatives"), "{choice}: {reason}");
     putc('\n', style->stream);
     if (json_number_at(document, "unmeasured") > 0)
-        view_line(style, document, "unmeasured", "{unmeasured}: as kept before, else the default");
+        view_line(style, document, "unmeasured", "{unmeasured}: as stored, or the default");
     view_line(style, document, "tuning", "{tuning}");
     view_line(style, document, "kept", "{kept}");
     view_line(style, document, "kept", "{kept_kernels}");
@@ -263,15 +263,15 @@ static void print(void *context, const cJSON *document, const struct style *styl
 static const struct command_option options[] = {
     {JOB_DEVICE},
     {"op", 0, OPTION_WORD, "NAME",
-     "only those for one operation, or one kind of step; without --ops one subject of healcl's "
-     "own, such as transform",
+     "tune only the kernels of one operation or one kind of step; without --ops, one of healcl's "
+     "own subjects, such as transform",
      KEPT_IN(struct tune_command, name)},
     {"save", 0, OPTION_NEW_FILE, "FILE",
      "also write the tuning to a file that can be contributed (tunings/README.md)",
      KEPT_IN(struct tune_command, path)},
-    {"force", 0, OPTION_FLAG, NULL, "keep the choice however busy the machine was",
+    {"force", 0, OPTION_FLAG, NULL, "store the choice even if the machine was busy",
      KEPT_IN(struct tune_command, force)},
-    {"dry-run", 0, OPTION_FLAG, NULL, "list what would be measured; measure and keep nothing",
+    {"dry-run", 0, OPTION_FLAG, NULL, "list what would be measured; measure and store nothing",
      KEPT_IN(struct tune_command, dry_run)},
     JOB_OPTIONS,
 };
@@ -292,11 +292,12 @@ static void release(void *context)
 
 const struct command command_tune = {
     .name = "tune",
-    .summary = "find the fastest kernels for a device, and keep the choice",
-    .help = "Measures how kernels are best shaped on a device, checks their results against the "
-            "host reference, and keeps the choice for all later runs on this device and driver.",
+    .summary = "find the fastest kernels for a device, and store the choice",
+    .help = "Measures which tunables and styles make kernels fastest on a device, checks their "
+            "results against the host reference, and stores the choice for all later runs on this "
+            "device and driver.",
     .notes = "The first choice of each subject is the default. Another is taken if it is right and "
-             "clearly faster. On a busy machine nothing is kept (exit code 4). The choice is a "
+             "clearly faster. On a busy machine nothing is stored (exit code 4). The choice is a "
              "file in the cache folder (docs/PORTING.md).",
     .options = options,
     .device = DEVICE_HERE,

@@ -247,7 +247,7 @@ enum healcl_status shape_complete(uint32_t rank, int64_t *shape, int64_t element
     }
     if (unknown) {
         if (empty)
-            REFUSE_FOR(error, SHAPE, "the size -1 is not determined beside a size 0");
+            REFUSE_FOR(error, SHAPE, "the size -1 is ambiguous beside a size 0");
         if (overflow || elements % known != 0)
             REFUSE_FOR(error, SHAPE, "%" PRId64 " elements do not divide into the given sizes",
                        elements);

@@ -78,12 +78,12 @@ void error_move(struct healcl_error *error, struct healcl_error *own);
             FAIL(error, HEALCL_USAGE, "%s is NULL", #pointer); \
     } while (0)
 
-/* Checks numbers of inputs and the like: "there is no input 7, but 3 of them". */
-#define NEED_NUMBER(what, number, count, error)                                                \
-    do {                                                                                       \
-        if ((number) >= (count))                                                               \
-            FAIL(error, HEALCL_USAGE, "there is no %s %zu, but %zu of them", (what), (number), \
-                 (count));                                                                     \
+/* Checks numbers of inputs and the like: "there is no input 7: the number of inputs is 3". */
+#define NEED_NUMBER(what, number, count, error)                                               \
+    do {                                                                                      \
+        if ((number) >= (count))                                                              \
+            FAIL(error, HEALCL_USAGE, "there is no %s %zu: the number of %ss is %zu", (what), \
+                 (number), (what), (count));                                                  \
     } while (0)
 
 #define NO_MEMORY(error) FAIL(error, HEALCL_NO_MEMORY, "out of memory")

@@ -46,9 +46,9 @@ static const char *plan_lines(const struct step *step, const struct healcl_devic
     (void)plan_elements(step, device, plan);
     uint32_t last = space->rank - 1;
     if (!passes_caches(device, space->end, step->out->storage->dtype))
-        return "the output fits caches";
+        return "the output fits into caches";
     if (space->operand[0].stride[last] != 1 || (step->in[0] && space->operand[1].stride[last] != 1))
-        return "elements are not in order";
+        return "elements are not contiguous";
     return space->shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
 }
 
@@ -119,8 +119,7 @@ static const char *plan_tiles(const struct step *step, const struct healcl_devic
                               struct variant_plan *plan)
 {
     (void)plan_elements(step, device, plan);
-    return order_for_tiles(&plan->space) ? NULL
-                                         : "rows are long in both, or there are few elements";
+    return order_for_tiles(&plan->space) ? NULL : "both have long rows, or there are few elements";
 }
 
 static enum healcl_status launch_tiles(struct launcher *self, const struct variant_plan *plan,
@@ -155,9 +154,9 @@ static const char *plan_transpose(const struct step *step, const struct healcl_d
     if (space->end > INT32_MAX || device->info.local_memory_bytes < COPY_TILE_BYTES * 3 / 2)
         return "there are too many elements, or too little local memory";
     if (!order_for_tiles(space))
-        return "there are few elements, or they are not in order in out";
+        return "there are few elements, or out is not contiguous";
     const int64_t *in = &space->operand[COPY_IN].stride[space->rank - 2];
-    return in[1] > 1 && in[0] > 0 && in[0] < in[1] ? NULL : "in lies in the same order as out";
+    return in[1] > 1 && in[0] > 0 && in[0] < in[1] ? NULL : "both have the same order of axes";
 }
 
 /* log2 of the least power of two that is at least size; at most `most`. */
@@ -203,7 +202,7 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct v
 
 static const struct variant fill_variants[] = {
     {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
-     "cl/copy/lines.cl", "long rows of outputs too large for caches"},
+     "cl/copy/lines.cl", "long rows, with an output too large for caches"},
     {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "fill",
      "cl/core/copies.cl", "up to 2^31 elements"},
     {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
@@ -212,12 +211,12 @@ static const struct variant fill_variants[] = {
 
 static const struct variant copy_variants[] = {
     {"tiles", STYLE_VECTORS, plan_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
-     "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
+     "cl/copy/tiles.cl", "input and output have different orders of axes, or rows are short"},
     {"transpose", STYLE_LOCAL, plan_transpose, launch_transpose,
      1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_transpose",
-     "cl/copy/local.cl", "in lies in another order than out"},
+     "cl/copy/local.cl", "input and output have different orders of axes"},
     {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
-     "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
+     "cl/copy/lines.cl", "long contiguous rows, with an output too large for caches"},
     {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "copy",
      "cl/core/copies.cl", "up to 2^31 elements"},
     {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
@@ -226,7 +225,7 @@ static const struct variant copy_variants[] = {
 
 static const struct variant absolute_variants[] = {
     {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
-     "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
+     "cl/copy/lines.cl", "long contiguous rows, with an output too large for caches"},
     {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "absolute",
      "cl/core/copies.cl", "up to 2^31 elements"},
     {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",

@@ -33,7 +33,7 @@ static const char *plan_digit_vectors(const struct step *step, const struct heal
         return "there are too few elements";
     return out->stride[out->rank - 1] == 1 && out->shape[out->rank - 1] >= LANES
                ? NULL
-               : "digits of a value are few, or not in order";
+               : "few digits for each value, or not contiguous";
 }
 
 /* The most digits of a value, and the bytes of local memory that a value needs. */
@@ -95,7 +95,7 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
 
 static const struct variant digits_variants[] = {
     {"vectors", STYLE_VECTORS, plan_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
-     "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
+     "digits_vectors", "cl/digits/digits.cl", "eight or more contiguous digits for each value"},
     {"local", STYLE_LOCAL, plan_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
      "digits_local", "cl/digits/digits.cl", "up to 65536 digits"},
     {"single", STYLE_SINGLE, plan_digits, launch_digits, 0, "digits/digits", "digits",
@@ -167,7 +167,7 @@ static const char *plan_full_q_vectors(const struct step *step, const struct hea
     if (step->in[0]->layout.shape[1] > PRIVATE_BYTES_MAX / (int64_t)PRIVATE_BYTES_VECTORS)
         return "there are too many moduli for private memory";
     return plan->space.operand[0].stride[plan->space.rank - 1] == 1 ? NULL
-                                                                    : "values are not in order";
+                                                                    : "values are not contiguous";
 }
 
 static const char *plan_full_q_local(const struct step *step, const struct healcl_device *device,
@@ -190,7 +190,7 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
         FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
-             "argument '%s': %lld moduli are more than the %d that a device combines",
+             "argument '%s': %lld moduli are more than the %d that devices support",
              launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
     const struct buffer *q, *inverses;
     struct job job;
@@ -221,9 +221,9 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
 static const struct variant full_q_variants[] = {
     {"vectors", STYLE_VECTORS, plan_full_q_vectors, launch_full_q, OVER_ELEMENTS, "digits/digits",
      "digits_full_q_vectors", "cl/digits/digits.cl",
-     "values in order, moduli that private memory holds"},
+     "contiguous values, with moduli that fit into private memory"},
     {"local", STYLE_LOCAL, plan_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
-     "digits_full_q_local", "cl/digits/digits.cl", "moduli that local memory holds"},
+     "digits_full_q_local", "cl/digits/digits.cl", "moduli that fit into local memory"},
     {"single", STYLE_SINGLE, plan_full_q, launch_full_q, 0, "digits/digits", "digits_full_q",
      "cl/digits/digits.cl", "up to 2^31 elements"},
     {"elements", STYLE_GENERAL, plan_full_q, launch_full_q, OVER_ANY_VIEW, "digits/digits",

@@ -23,7 +23,7 @@ static const struct elementwise_kernel kernels[STEP_KINDS] = {
 /* add_scalars and cl/modular count the operations of a chain from STEP_MODMUL on. */
 #define IN_ORDER(KIND, name, operands)                       \
     _Static_assert((int)(KIND) == STEP_##KIND - STEP_MODMUL, \
-                   #name " stands elsewhere in cl/base/geometry.h than in plan/steps.def");
+                   #name " has another number in cl/base/geometry.h than in plan/steps.def");
 ELEMENTWISE_OPERATIONS(IN_ORDER)
 
 /* Bit i: input i is a scalar. Inputs are a and b. */
@@ -110,12 +110,12 @@ static const char *plan_vectors(const struct step *step, const struct healcl_dev
     *space = space_of(step, NULL);
     uint32_t last = space->rank - 1;
     if (space->shape[last] < LANES || space->operand[0].stride[last] != 1)
-        return "no rows of eight elements or more in order";
+        return "rows are short, or not contiguous";
     if (space->shape[last] % LANES != 0 && last > 0 && space->shape[last] > VECTORS_GRANULE)
-        return "long rows of no multiple of eight elements";
+        return "rows are long, but not multiples of eight";
     for (int i = 1; i <= 2; i++)
         if (space->operand[i].stride[last] != 0 && space->operand[i].stride[last] != 1)
-            return "an operand's elements are not in order";
+            return "an operand's elements are not contiguous";
     return moduli_are_periodic(step, 2, &k) ? NULL : "moduli do not repeat along the last axis";
 }
 
@@ -192,7 +192,7 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
     if (space->end < INTERLEAVED_MIN)
         return "there are too few elements";
     return found->groups == found->axes || space->shape[found->groups] < GROUPS_MIN
-               ? "no long axis along which moduli are the same"
+               ? "moduli are not equal along a long axis"
                : NULL;
 }
 
@@ -348,13 +348,13 @@ static const char *plan_repeated(const struct step *step, const struct healcl_de
 {
     struct space *space = &plan->space;
     if (step->kind == STEP_CHAIN || !step->in[1])
-        return "there is one operand";
+        return "there is only one operand";
     const struct layout moduli = modulus_operand(step, 2);
     if (!find_repeated(step, &moduli, space, &plan->elementwise.a))
-        return "no operand is the same along an axis, as moduli are";
+        return "no operand repeats along an axis as moduli do";
     if (space->end < REPEATED_MIN || repeated_rows(space, device) < 2)
         return "there are too few elements";
-    return axes_are_compiled(space, device) ? NULL : "views are not compiled in";
+    return axes_are_compiled(space, device) ? NULL : "no kernel is compiled for this view";
 }
 
 static enum healcl_status launch_repeated(struct launcher *self, const struct variant_plan *plan,
@@ -419,9 +419,9 @@ static const char *plan_residues(const struct step *step, const struct healcl_de
     struct elementwise_plan *found = &plan->elementwise;
     uint32_t wanted = step->in[1] ? 3 : 1;
     if (step->kind == STEP_CHAIN)
-        return "it is a chain";
+        return "the step is a chain";
     if ((step->residues & wanted) != wanted)
-        return "operands may be no residues";
+        return "operands are not known to be residues";
     if (is_scalar(step, 0) || (step->in[1] && is_scalar(step, 1)))
         return "an operand is a scalar";
     found->moduli = modulus_operand(step, 2);
@@ -429,7 +429,7 @@ static const char *plan_residues(const struct step *step, const struct healcl_de
     plan->space = space_of(step, NULL);
     if (plan->space.rank != 1 || !find_period(&found->moduli, &found->repeats, &found->count))
         plan->space = space_of(step, &found->moduli);
-    return axes_are_compiled(&plan->space, device) ? NULL : "views are not compiled in";
+    return axes_are_compiled(&plan->space, device) ? NULL : "no kernel is compiled for this view";
 }
 
 static enum healcl_status launch_residues(struct launcher *self, const struct variant_plan *plan,
@@ -460,7 +460,7 @@ static const char *plan_constant(const struct step *step, const struct healcl_de
     (void)device;
     const int a = is_scalar(step, 0);
     if (step->kind != STEP_MODMUL || is_scalar(step, 1) == (a != 0) || !is_scalar(step, 2))
-        return "factor and modulus are no scalars";
+        return "factor and modulus are not scalars";
     space_of_views(&plan->space, &step->out->layout, &step->in[a]->layout);
     return NULL;
 }
@@ -486,17 +486,17 @@ static enum healcl_status launch_constant(struct launcher *self, const struct va
 static const struct variant elementwise_variants[] = {
     {"vectors", STYLE_VECTORS, plan_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
      "cl/modular/vectors.cl",
-     "rows of eight elements or more in order, moduli that repeat along them"},
+     "contiguous rows of eight elements or more, with moduli that repeat along them"},
     {"interleaved", STYLE_VECTORS, plan_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
-     "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
+     "groups of 1, 2 or 4 contiguous elements, with equal moduli along a long axis"},
     {"constant", STYLE_LOCAL, plan_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core/constant",
      "modmul_constant", "cl/core/constant.cl", "a product by a scalar, modulo a scalar"},
     {"repeated", STYLE_LOCAL, plan_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
      NULL, "cl/modular/repeated.cl",
-     "products and sums of an operand that is the same along an axis, as moduli are"},
+     "products and sums with an operand that is constant along an axis, as moduli are"},
     {"residues", STYLE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core/residues",
-     NULL, "cl/core/residues.cl", "tensors of what the plan knows to be residues"},
+     NULL, "cl/core/residues.cl", "operands that the plan knows to be residues"},
     {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/elementwise", NULL,
      "cl/core/elementwise.cl", "up to 2^31 elements"},
     {"table", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/elementwise",

@@ -30,9 +30,9 @@ static const char *plan_lines(const struct step *step, const struct healcl_devic
     uint32_t last = space->rank - 1;
     if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1 ||
         space->operand[2].stride[last] != 0)
-        return "each element has an index of its own";
+        return "adjacent elements have different indices";
     return space->shape[last] < LINE_MIN || space->end < ELEMENTS_MIN
-               ? "few elements have one index, or there are few"
+               ? "few elements, or few that share an index"
                : NULL;
 }
 
@@ -46,9 +46,9 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     int64_t size = step->in[0]->layout.shape[step->value[0]];
     if (step->in[0]->layout.stride[step->value[0]] != 1 || space->operand[0].stride[last] != 1 ||
         space->operand[1].stride[last] != 0 || space->operand[2].stride[last] != 1)
-        return "it does not go along rows in order";
+        return "the gathered axis is not contiguous";
     if (size < ROW_MIN || space->shape[last] < size / 2)
-        return "rows are short, or little of them is taken";
+        return "rows are short, or few elements are taken";
     return space->end < ELEMENTS_MIN || space->end / (uint64_t)space->shape[last] <
                                             2 * (uint64_t)device->info.compute_units
                ? "there are too few rows"
@@ -89,9 +89,9 @@ static enum healcl_status launch(struct launcher *self, const struct variant_pla
 
 static const struct variant variants[] = {
     {"rows", STYLE_VECTORS, plan_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
-     "cl/gather/gather.cl", "most of long rows in order"},
+     "cl/gather/gather.cl", "most elements of long contiguous rows"},
     {"lines", STYLE_VECTORS, plan_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
-     "cl/gather/gather.cl", "elements in order that have one index"},
+     "cl/gather/gather.cl", "contiguous elements that share an index"},
     {"single", STYLE_SINGLE, plan_elements, launch, 0, "gather/gather", "gather",
      "cl/gather/gather.cl", "up to 2^31 elements"},
     {"elements", STYLE_GENERAL, plan_elements, launch, WIDE_OVER_ANY_VIEW, "gather/gather",

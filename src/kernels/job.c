@@ -375,8 +375,8 @@ static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_
     uint64_t limit = job->launcher->device->info.loop_limit;
     if (limit > 0 && rounds > limit)
         FAIL(error, device_note_unsupported(job->launcher->device, HEALCL_REFUSED),
-             "%" PRIu64 " rounds of loops in one work-item, but on this device loops end after "
-             "%" PRIu64,
+             "a work-item needs loops of %" PRIu64
+             " rounds, but this device ends loops after %" PRIu64,
              rounds, limit);
     job->single = job->single && job->space.first == 0 && compiled_axes(job) > 0;
     if (job->single) {

@@ -292,7 +292,7 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
         together < passes->blocks.log2_lanes ? together : passes->blocks.log2_lanes;
     if (fits && passes->columns.stages > 0)
         plan_between(step, device, plan);
-    return fits ? NULL : "rows do not fit two passes";
+    return fits ? NULL : "rows are too long for two passes";
 }
 
 /* What a pass reads rows from, or writes them to. */
@@ -469,7 +469,7 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     return NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t) <=
                    (int64_t)device->info.max_allocation_bytes
                ? NULL
-               : "eight rows do not fit one allocation";
+               : "eight rows do not fit into one allocation";
 }
 
 /* Whether the rows of one l are interleaved element by element: [l,r,k,n] in memory as
@@ -608,7 +608,7 @@ static const char *plan_single(const struct step *step, const struct healcl_devi
         return "rows are shorter than 2";
     return n * sizeof(uint64_t) <= device->info.local_memory_bytes
                ? NULL
-               : "a row does not fit local memory";
+               : "a row does not fit into local memory";
 }
 
 static enum healcl_status launch_single(struct launcher *self, const struct variant_plan *plan,
@@ -640,12 +640,12 @@ enum {
 
 static const struct variant variants[] = {
     {"registers", STYLE_LOCAL, plan_registers, launch_registers, TILED, "ntt/registers", NULL,
-     "cl/ntt/registers.cl", "rows that two passes hold"},
+     "cl/ntt/registers.cl", "rows that two passes can transform"},
     {"single", STYLE_SINGLE, plan_single, launch_single, 0, "ntt/single", NULL, "cl/ntt/single.cl",
-     "rows that fit local memory"},
+     "rows that fit into local memory"},
     {"rows", STYLE_VECTORS, plan_rows, launch_rows,
      1 << TUNABLE_past_caches_bytes | 1 << TUNABLE_multiply, "ntt/rows", NULL, "cl/ntt/rows.cl",
-     "rows of 256 and more"},
+     "rows of 256 elements or more"},
     {"stages", STYLE_GENERAL, plan_stages, launch_stages, SHARED | 1 << TUNABLE_elements_per_item,
      "ntt/general", NULL, "cl/ntt/general.cl", "anything"},
 };

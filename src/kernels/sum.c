@@ -14,7 +14,7 @@ static const char *sum_vectors_obstacle(const struct healcl_device *device, int6
     const char *obstacle = double_vectors_obstacle(device);
     return obstacle             ? obstacle
            : count >= SUM_TERMS ? "there are too many terms"
-           : n % LANES != 0     ? "no rows of multiples of eight elements"
+           : n % LANES != 0     ? "rows are not multiples of eight elements"
                                 : NULL;
 }
 
@@ -195,7 +195,7 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
     if (obstacle)
         return obstacle;
     if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1)
-        return "rows are not in order";
+        return "rows are not contiguous";
     return moduli_are_periodic(step, 1, &k) ? NULL : "moduli do not repeat";
 }
 
@@ -225,7 +225,7 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
         return obstacle;
     if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
         count * k < ROW_MIN)
-        return "terms do not make rows in order";
+        return "terms do not form contiguous rows";
     if (!moduli_are_periodic(step, 1, &period))
         return "moduli do not repeat";
     struct layout a_rows = layout_drop_axis(a, last);
@@ -301,7 +301,7 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
     plan->launches = sum->segments > 1 ? 2 : 1;
     return sum->sharing.parts > 1 || sum->segments > 1
                ? NULL
-               : "there are many columns, and terms do not lie beside each other";
+               : "there are many columns, and terms are not adjacent";
 }
 
 /* Adds up the segments of a sum. out and a replace the step's, unless they are NULL. */
@@ -415,16 +415,16 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
 
 static const struct variant axis_modsum_variants[] = {
     {"vectors", STYLE_VECTORS, plan_columns, launch_columns, MULTIPLIED, "vectors",
-     "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
+     "axis_modsum_vectors", "cl/sum/columns.cl", "contiguous rows of a multiple of eight elements"},
     {"rows", STYLE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
-     "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
+     "cl/sum/columns.cl", "contiguous terms, with a last axis of size 1, 2, 4 or 8"},
     {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core/sums", "axis_modsum",
      "cl/core/sums.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
-     "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
+     "at least 17 terms for few sums, or adjacent terms; at least 8192 in all, or 256 for a sum"},
     {"items", STYLE_LOCAL, plan_item_sums, launch_item_sums, SHARED_SUM, "sum/items",
-     "modmul_axis_sum_items", "cl/sum/items.cl", "8192 terms, or 256 of a sum"},
+     "modmul_axis_sum_items", "cl/sum/items.cl", "at least 8192 terms, or 256 for a sum"},
     {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core/sums",
      "axis_modsum", "cl/core/sums.cl", "anything"},
 };
@@ -463,10 +463,10 @@ static const char *plan_product_columns(const struct step *step, const struct he
     if (obstacle)
         return obstacle;
     if (a->stride[3] != 1)
-        return "rows are not in order";
+        return "rows are not contiguous";
     /* Modulus by modulus, a work-item would access the same lines of out, and the same a, again. */
     return out->shape[1] > 1 && out->stride[1] == 1 && a->stride[2] == 0 && !step->in[3]
-               ? "moduli share a, and lie together in out"
+               ? "moduli share a, and are contiguous in out"
                : NULL;
 }
 
@@ -552,7 +552,7 @@ static const char *plan_product_rows(const struct step *step, const struct healc
         return obstacle;
     if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
         b->stride[1] != k || count * k < LANES)
-        return "terms do not make rows in order";
+        return "terms do not form contiguous rows";
     return moduli_are_periodic(step, 2, &period) ? NULL : "moduli do not repeat";
 }
 
@@ -844,23 +844,23 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
 static const struct variant product_variants[] = {
     {"weights", STYLE_VECTORS, plan_product_weights, launch_product_weights, MULTIPLIED, "products",
      "modmul_axis_sum_weights", "cl/sum/product_weights.cl",
-     "b constant along n, a shared by all moduli; n a multiple of eight, up to 64 terms"},
+     "b is constant along n, and all moduli share a; n is a multiple of eight; up to 64 terms"},
     {"vectors", STYLE_VECTORS, plan_product_columns, launch_product_columns, MULTIPLIED, "products",
      "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
-     "rows of multiples of eight elements in order"},
+     "contiguous rows of a multiple of eight elements"},
     {"rows", STYLE_VECTORS, plan_product_rows, launch_product_rows, MULTIPLIED, "products",
-     "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
+     "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, with 1, 2, 4 or 8 moduli"},
     {"single", STYLE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core/sums",
      "modmul_axis_sum", "cl/core/sums.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
-     "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
+     "at least 17 terms for few sums, or adjacent terms; at least 8192 in all, or 256 for a sum"},
     {"items", STYLE_LOCAL, plan_items, launch_product_items, SHARED_SUM, "sum/items",
      "modmul_axis_sum_items", "cl/sum/items.cl",
-     "8192 terms, or 256 of a sum; permuted rows of powers of two from 256"},
+     "at least 8192 terms, or 256 for a sum; permuted rows of a power of two, from 256"},
     {"interleaved", STYLE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
-     "n, or reps, a multiple of eight; no permutation"},
+     "n or reps is a multiple of eight, and there is no permutation"},
     {"elements", STYLE_GENERAL, plan_products, launch_modmul_axis_sum, OVER_ANY_VIEW, "core/sums",
      "modmul_axis_sum", "cl/core/sums.cl", "anything"},
 };

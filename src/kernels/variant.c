@@ -60,7 +60,7 @@ static const char *obstacle_of(const struct family *family, const struct variant
 {
     if (variant->style != STYLE_GENERAL &&
         variant->style != device->tuning.styles[family->preference])
-        return "another style is tuned";
+        return "the tuning selects another style";
     if (is_fat(variant->style) && device->info.loop_limit > 0)
         return "loops end early on this device";
     if (variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
@@ -97,7 +97,7 @@ const struct variant *variant_for(const struct step *step, const struct healcl_d
 
 const char *step_obstacle(const struct step *step, const struct healcl_device *device)
 {
-    static const char forced[] = "HEALCL_LACKS says so";
+    static const char forced[] = "HEALCL_LACKS names it";
     const struct family *family = family_of(step->kind);
     const bool has_own = step->kind != STEP_VENDOR; /* kernels that the self-test covers */
     if (has_own && device->info.failed_families >> family->preference & 1)
@@ -133,8 +133,8 @@ enum healcl_status unsupported_check(const struct healcl_device *device,
         length = strcspn(item, ",");
         if (!can_be_unsupported(table, item, length))
             FAIL(error, HEALCL_USAGE,
-                 "HEALCL_LACKS names '%.*s', which is neither an operation nor a family of kernels "
-                 "nor all (healcl ops has the operations, docs/PORTING.md the families)",
+                 "HEALCL_LACKS names '%.*s', which is neither an operation (see healcl ops) nor a "
+                 "family of kernels (see docs/KERNELS.md) nor all",
                  length < 80 ? (int)length : 80, item);
         if (item[length] == 0)
             break;

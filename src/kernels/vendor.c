@@ -286,7 +286,7 @@ static enum healcl_status launch_operation(struct launcher *self, const struct v
     const struct step *step = plan->step;
     const struct pick picked = pick_for(NULL, step, self->device, NULL, NULL);
     if (!picked.kernel)
-        REFUSE_FOR(error, OPERATION, "it has no kernel for %s, and no body",
+        REFUSE_FOR(error, OPERATION, "it has neither a kernel for %s nor a body",
                    self->device->info.name);
     TRY(launch_picked(self, step, &picked, error));
     if (step->vendor->ran)

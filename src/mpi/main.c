@@ -8,7 +8,7 @@ static const struct program program = {
     .ended_by = "a driver, or MPI,",
     .summary = "Runs HEAL transcripts on many OpenCL devices, by a rank of MPI for each.\n",
     .exit_codes = "Exit codes: 0 all is done, 1 a result differs, 2 wrong usage, 3 the transcript\n"
-                  "or a request is refused, or ranks are not alike, 4 a device or OpenCL failed.\n",
+                  "or a request is refused, or ranks differ, 4 a device or OpenCL failed.\n",
     .starts_once = true,
     .commands = commands,
     .command_count = sizeof commands / sizeof *commands,

@@ -13,7 +13,7 @@ int opening_prepare(const struct command *command, void *self)
 {
     struct opening *opening = self;
     if (opening->reference && opening->job.selector)
-        return usage_error(command, "--reference is no device");
+        return usage_error(command, "--reference cannot be combined with --device");
     if (device_is_reference(opening->job.selector)) {
         opening->reference = true;
         opening->job.selector = NULL;
@@ -54,7 +54,7 @@ static enum healcl_status compare(const struct opening *opening, const struct ra
     ranks_share(ranks, first, sizeof first);
     for (size_t i = 0; i < sizeof what / sizeof *what; i++)
         if (strcmp(own[i], first[i]) != 0)
-            REFUSE(error, "its %s is not the one of rank 0", what[i]);
+            REFUSE(error, "its %s differs from rank 0's", what[i]);
     return HEALCL_OK;
 }
 

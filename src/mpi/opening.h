@@ -41,17 +41,17 @@ void opening_release(struct opening *opening);
 /* Returns the name of a rank's device. */
 const char *opening_device(const struct opening *opening);
 
-#define DEVICES_OPTION                                                                            \
-    "devices", 'd', OPTION_DEVICE, "LIST",                                                        \
-        "selectors as healcl devices shows them, with commas between them, which the ranks of a " \
-        "host take in turn, or reference; else the one that HEALCL_DEVICE names, or all of the "  \
-        "best kind",                                                                              \
+#define DEVICES_OPTION                                                           \
+    "devices", 'd', OPTION_DEVICE, "LIST",                                       \
+        "selectors as healcl devices shows them, separated by commas, that the " \
+        "ranks of a host take in turn; or reference; by default HEALCL_DEVICE, " \
+        "else all devices of the best kind",                                     \
         KEPT_IN(struct command_job, selector)
-#define REFERENCE_OPTION                                                         \
-    "reference", 0, OPTION_FLAG, NULL, "plain C on the host instead of devices", \
+#define REFERENCE_OPTION                                                                   \
+    "reference", 0, OPTION_FLAG, NULL, "run in plain C on the host instead of on devices", \
         KEPT_IN(struct opening, reference), .decides_device = true
-#define PACKAGE_OPTION                                                                   \
-    "package", 0, OPTION_FILE, "PACKAGE", "take programs from what healcl compile made", \
+#define PACKAGE_OPTION                                                                         \
+    "package", 0, OPTION_FILE, "PACKAGE", "use the programs of a package from healcl compile", \
         KEPT_IN(struct opening, package)
 #define QUIET_OPTION \
     "quiet", 'q', OPTION_FLAG, NULL, "print only errors", KEPT_IN(struct command_job, quiet)

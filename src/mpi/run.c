@@ -238,7 +238,7 @@ static enum healcl_status compare(struct run_ranks_command *self, struct healcl_
         if (different > 0)
             ranks_notice(&self->ranks,
                          "entry %zu (device_to_host): tensor %s: %" PRIu64
-                         " values of this rank's differ",
+                         " values of this rank differ",
                          results[i].entry, results[i].name, different);
         MPI_Allreduce(&different, &of_all, 1, MPI_UINT64_T, MPI_SUM, self->ranks.comm);
         self->compared++;
@@ -342,11 +342,11 @@ static int report_all(const struct command *command, struct run_ranks_command *s
 
 static const struct command_option options[] = {
     {"split", 's', OPTION_WORD, "ENTRY:AXIS",
-     "an upload by its entry, or its tensor's name, and the axis to split, from 0; else the one "
-     "that leaves a rank the least memory and exchange",
+     "the entry or tensor name of an upload, and the axis to split, counted from 0; by default "
+     "those that need the least memory and exchange",
      KEPT_IN(struct run_ranks_command, axis_text)},
     {"repeat", 0, OPTION_COUNT, "N",
-     "run N times after a first one that does not count, and report medians",
+     "run N times after a first run that does not count, and report medians",
      KEPT_IN(struct run_ranks_command, repeat), .most = REPEAT_MAX},
     OPENING_OPTIONS,
 };
@@ -375,14 +375,14 @@ const struct command command_run_ranks = {
     .name = "run",
     .summary = "run one transcript on all ranks, each with a part of it",
     .help = "Splits a transcript along an axis of an input, runs each part on a rank's device, and "
-            "verifies the results. Where the axis is summed, ranks exchange their sums.",
+            "verifies the results. If the axis is summed, ranks exchange their sums.",
     .usage = "mpirun -n RANKS healcl-mpi run [OPTIONS] FILE",
     .notes =
         "Each rank decodes and uploads only its part, and compares its part of the results. An "
-        "axis that an operation mixes is refused, with the entry. healcl inspect --ranks tells "
-        "beforehand what a split takes (docs/SCALE.md).\n\nExit codes: 0 verified, or nothing to "
-        "verify; 1 a result differs; 2 wrong usage; 3 the transcript is refused, cannot be split "
-        "so, or ranks are not alike; 4 a device or OpenCL failed, or memory ran out.",
+        "axis that an operation mixes is refused, with the entry. healcl inspect --ranks shows "
+        "beforehand what a split needs (docs/SCALE.md).\n\nExit codes: 0 verified, or nothing to "
+        "verify; 1 a result differs; 2 wrong usage; 3 the transcript is refused or cannot be split "
+        "this way, or ranks differ; 4 a device or OpenCL failed, or memory ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

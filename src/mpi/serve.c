@@ -398,7 +398,7 @@ static enum healcl_status open_workers(struct serve_command *self, struct worker
     for (uint32_t i = 0; i < self->sessions; i++)
         TRY(worker_open(&workers[i], error));
     if (workers[0].batch < self->batch)
-        ranks_notice(&self->ranks, "batches of %zu requests, not %u: memory has no room for more",
+        ranks_notice(&self->ranks, "batches have %zu requests, not %u, because memory is short",
                      workers[0].batch, self->batch);
     self->served.batch = (uint32_t)workers[0].batch;
     self->served.sessions = self->sessions;
@@ -553,7 +553,7 @@ static void print(void *self, const cJSON *document, const struct style *style)
         {"results", "{results}"},
         {"bytes", "{bytes_uploaded:bytes} uploaded, {bytes_written:bytes} of results, "
                   "{device_bytes:bytes} on devices"},
-        {"left out", "{left_out:#?} requests, whose results were there"},
+        {"left out", "{left_out:#?} requests, whose results exist already"},
         {"failed", "{failed:#?} requests"},
     };
     static const struct view_column columns[] = {
@@ -614,24 +614,23 @@ static int take_input(const struct command *command, const struct command_option
 
 static const struct command_option options[] = {
     {"input", 'i', OPTION_INPUT, "ENTRY=DIR",
-     "an upload by its entry, or its tensor's name, and the folder of its tensors, all files *.npy "
-     "but hidden ones; repeatable",
+     "the entry or tensor name of an upload, and the folder with its tensors: all files *.npy that "
+     "are not hidden; repeatable",
      .take = take_input},
     {"results", 0, OPTION_NEW_FOLDER, "DIR",
-     "where results go: NAME.npy, or NAME.ENTRY.npy where the transcript has several; a file is "
-     "there once it is whole",
+     "the folder for results: NAME.npy, or NAME.ENTRY.npy if the transcript has several; a file "
+     "appears when it is complete",
      KEPT_IN(struct serve_command, results)},
     {"resume", 0, OPTION_FLAG, NULL,
-     "leave out requests whose results are there, newer than their inputs and of the same "
-     "transcript",
+     "leave out requests whose results exist, newer than their inputs and from the same transcript",
      KEPT_IN(struct serve_command, resume)},
     {"sessions", 0, OPTION_COUNT, "N",
-     "requests that each rank has in hand, 2 by default: one uploads while another one computes, "
-     "and each keeps keys and weights",
+     "requests that each rank has in progress, 2 by default: one uploads while another computes, "
+     "and each keeps its own keys and weights",
      KEPT_IN(struct serve_command, sessions), .most = SESSIONS_MAX},
     {"batch", 0, OPTION_COUNT, "B",
-     "requests that run as one, 1 by default: keys and weights are read once for all; fewer where "
-     "memory has no room",
+     "requests that run together as one, 1 by default: keys and weights are read once for all; "
+     "fewer if memory is short",
      KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},
     OPENING_OPTIONS,
 };
@@ -683,8 +682,7 @@ const struct command command_serve = {
              "refused request is reported, and the others go on. If a device fails, or a rank "
              "differs from rank 0 in healcl, transcript or plan, all ranks end, and a line names "
              "rank and host.\n\nExit codes: 0 all is done; 2 wrong usage; 3 the transcript or a "
-             "request is refused, or ranks are not alike; 4 a device or OpenCL failed, or memory "
-             "ran out.",
+             "request is refused, or ranks differ; 4 a device or OpenCL failed, or memory ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

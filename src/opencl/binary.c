@@ -56,7 +56,7 @@ enum healcl_status binary_get(const struct healcl_device *device, const struct p
     TRY_CALL(error, cl, clGetProgramInfo, program->id, CL_PROGRAM_BINARY_SIZES, sizeof *bytes,
              bytes, NULL);
     if (*bytes == 0)
-        FAIL(error, HEALCL_DEVICE, "the driver gives no binary of it");
+        FAIL(error, HEALCL_DEVICE, "the driver does not return its binary");
     unsigned char *data = calloc(1, *bytes);
     NEED_MEMORY(data, error);
     cl_int code = cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
@@ -119,7 +119,7 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, struct pro
     if (!member)
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
              "program '%s' with options '%s' is not in " PATH_FORMAT
-             ": make one with healcl compile",
+             ": make another with healcl compile",
              program->name, program->all_options, package->path);
     cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
     if (code != CL_SUCCESS)

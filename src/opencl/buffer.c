@@ -225,7 +225,7 @@ static enum healcl_status check_allocation(struct healcl_device *device, uint64_
     if (bytes <= most)
         return HEALCL_OK;
     (void)device_note_unsupported(device, HEALCL_REFUSED);
-    REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s has in one allocation",
+    REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s can allocate at once",
                (unsigned long long)bytes, (unsigned long long)most, device->info.name);
 }
 
@@ -249,10 +249,9 @@ static enum healcl_status create_memory(struct healcl_device *device, uint64_t b
     }
     *memory = NULL;
     (void)opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
-    error_prefix(error,
-                 "no room for %llu bytes beside %llu bytes in use%s: ", (unsigned long long)bytes,
-                 (unsigned long long)device->bytes_live,
-                 device->bound.bytes > 0 ? "" : " (--max-device-memory makes do with less)");
+    error_prefix(error, "cannot allocate %llu bytes beside %llu bytes in use%s: ",
+                 (unsigned long long)bytes, (unsigned long long)device->bytes_live,
+                 device->bound.bytes > 0 ? "" : " (--max-device-memory needs less)");
     return HEALCL_DEVICE;
 }
 
@@ -344,7 +343,7 @@ bool device_recovers(struct healcl_device *device, cl_int code)
     if (code == CL_SUCCESS)
         return false;
     if (is_out_of_memory(code)) {
-        device_log(device, "no room: %llu pooled bytes are given back",
+        device_log(device, "memory is full: %llu pooled bytes are released",
                    (unsigned long long)device->bytes_pooled);
         device_pool_empty(device);
         device->record_epoch++; /* some drivers keep memory alive that is an argument */
@@ -468,12 +467,12 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
     if (type != CL_MEM_OBJECT_BUFFER)
         REFUSE(error, "the memory is an image, not a buffer");
     if (context != device->context)
-        REFUSE(error, "the memory is of another context than the device's");
+        REFUSE(error, "the memory belongs to another context than the device's");
     if (size < bytes)
         REFUSE(error, "the memory has %zu bytes, fewer than the %llu of the tensor", size,
                (unsigned long long)bytes);
     if (flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
-        REFUSE(error, "the memory is for reading or writing alone");
+        REFUSE(error, "the memory is read-only or write-only");
     TRY_CALL(error, device->cl, clRetainMemObject, memory);
     *buffer = (struct buffer){
         .bytes = bytes, .memory = memory, .serial = ++device->last_serial, .is_adopted = true};

@@ -256,7 +256,7 @@ enum healcl_status device_take_queue(struct healcl_device *device, cl_command_qu
     TRY_CALL(error, cl, clGetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, sizeof properties,
              &properties, NULL);
     if (context != device->context || id != device->info.device_id)
-        FAIL(error, HEALCL_USAGE, "the queue is of another %s",
+        FAIL(error, HEALCL_USAGE, "the queue belongs to another %s",
              context != device->context ? "context" : "device");
     TRY(device_finish(device, error));
     TRY_CALL(error, cl, clRetainCommandQueue, queue);
@@ -387,7 +387,7 @@ static enum healcl_status find_device(const struct device_info *list, size_t cou
     for (*index = 0; *index < count; (*index)++)
         if (list[*index].device_id == id)
             return device_check_usable(&list[*index], error);
-    FAIL(error, HEALCL_USAGE, "no platform lists that device");
+    FAIL(error, HEALCL_USAGE, "no platform lists the given device");
 }
 
 static enum healcl_status choose(const struct opencl *cl,
@@ -633,11 +633,11 @@ enum healcl_status healcl_device_open_with(const struct healcl_device_options *o
     if (!options)
         options = &none;
     if (options->queue && !options->context)
-        FAIL(error, HEALCL_USAGE, "a queue comes with its context");
+        FAIL(error, HEALCL_USAGE, "a queue needs its context to be given, too");
     if (options->context && !options->device && !options->selector)
-        FAIL(error, HEALCL_USAGE, "a context comes with a device of its own");
+        FAIL(error, HEALCL_USAGE, "a context needs one of its devices to be given, too");
     if (!options->allocate != !options->release)
-        FAIL(error, HEALCL_USAGE, "allocate and release come together");
+        FAIL(error, HEALCL_USAGE, "allocate and release must be given together");
     return device_open_for_run(&opencl_loader, options, NULL, device, error);
 }
 

@@ -160,7 +160,7 @@ static enum healcl_status kernel_check_arguments(struct healcl_device *device,
     else if (count != launch->argument_count)
         FAIL(error, wrong(device),
              "%s: kernel '%s' takes %u arguments, but the manifest gives %u, tensors' offsets and "
-             "strides among them",
+             "strides included",
              launch->manifest.file, launch->kernel, count, launch->argument_count);
     for (uint32_t i = 0; told && i < count; i++)
         TRY(check_argument(device, kernel->id, launch, i, &told, error));
@@ -340,12 +340,12 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
              "needs %zu bytes of kernel arguments, the device allows %zu", bytes, most);
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
-        FAIL(error, HEALCL_DEVICE, "there cannot be %zu work-groups of %zu work-items",
-             launch->groups, launch->local_size);
+        FAIL(error, HEALCL_DEVICE, "%zu work-groups of %zu work-items are too many", launch->groups,
+             launch->local_size);
     if (launch->source && launch->local_size > device->info.max_work_group_size)
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
-             "work-groups of %zu work-items are more than the device's %zu", launch->local_size,
-             device->info.max_work_group_size);
+             "work-groups of %zu work-items are larger than the device's limit of %zu",
+             launch->local_size, device->info.max_work_group_size);
     if (launch->source)
         TRY(kernel_check_arguments(device, kernel, launch, error));
     struct launch_recorder *recorder = device->programs->recorder;

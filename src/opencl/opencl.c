@@ -59,7 +59,7 @@ static enum healcl_status open_library(void **handle, struct healcl_error *error
     *handle = dlopen(named ? named : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!*handle)
         FAIL(error, HEALCL_DEVICE,
-             "OpenCL cannot be loaded: %.300s%s; package ocl-icd-libopencl1 brings libOpenCL.so.1",
+             "OpenCL cannot be loaded: %.300s%s; package ocl-icd-libopencl1 has libOpenCL.so.1",
              dlerror(), named ? " (from HEALCL_OPENCL_LIBRARY)" : "");
     return HEALCL_OK;
 }
@@ -74,7 +74,7 @@ static enum healcl_status load(struct healcl_error *error)
     for (size_t i = 0; i < FUNCTIONS; i++) {
         void *function = dlsym(handle, functions[i].name);
         if (!function && i < FUNCTIONS - OPENCL_LATER_FUNCTIONS)
-            FAIL(error, HEALCL_DEVICE, "the OpenCL library has no %s, which healcl needs",
+            FAIL(error, HEALCL_DEVICE, "the OpenCL library lacks %s, which healcl needs",
                  functions[i].name);
         memcpy((char *)&opencl_loader + functions[i].offset, &function, sizeof function);
     }

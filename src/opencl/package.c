@@ -44,8 +44,8 @@ static enum healcl_status check_text(const cJSON *value, const char *where, cons
     if (!value)
         REFUSE(error, "manifest.json: %s%s is missing", where, name);
     if (!cJSON_IsString(value) || strlen(value->valuestring) > TEXT_MOST)
-        REFUSE(error, "manifest.json: %s%.80s is no string of up to %d characters", where, name,
-               TEXT_MOST);
+        REFUSE(error, "manifest.json: %s%.80s is not a string of at most %d characters", where,
+               name, TEXT_MOST);
     return HEALCL_OK;
 }
 
@@ -54,7 +54,7 @@ static enum healcl_status check_programs(const cJSON *root, struct healcl_error 
 {
     const cJSON *value, *list = cJSON_GetObjectItemCaseSensitive(root, "programs");
     if (list && !cJSON_IsObject(list))
-        REFUSE(error, "manifest.json: programs is no object");
+        REFUSE(error, "manifest.json: programs is not an object");
     cJSON_ArrayForEach(value, list) TRY(check_text(value, "programs.", value->string, error));
     return HEALCL_OK;
 }
@@ -67,7 +67,7 @@ static enum healcl_status check_manifest(const cJSON *root, struct healcl_error 
     static const char *const texts[] = {"format", "tuning", "choices"};
     const cJSON *device = cJSON_GetObjectItemCaseSensitive(root, "device");
     if (!cJSON_IsObject(root))
-        REFUSE(error, "manifest.json is no object");
+        REFUSE(error, "manifest.json is not an object");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         TRY(check_text(cJSON_GetObjectItemCaseSensitive(root, texts[i]), "", texts[i], error));
     const char *format = cJSON_GetObjectItemCaseSensitive(root, "format")->valuestring;
@@ -75,12 +75,12 @@ static enum healcl_status check_manifest(const cJSON *root, struct healcl_error 
     if (strcmp(format, "healcl package") != 0)
         REFUSE(error, "manifest.json: format is '%.80s', not 'healcl package'", format);
     if (!cJSON_IsNumber(abi))
-        REFUSE(error, "manifest.json: abi is no number");
+        REFUSE(error, "manifest.json: abi is not a number");
     if (abi->valuedouble != PACKAGE_ABI)
-        REFUSE(error, "it has ABI %g, this healcl knows ABI %d: make one with healcl compile",
+        REFUSE(error, "it has ABI %g, this healcl needs ABI %d: make another with healcl compile",
                abi->valuedouble, PACKAGE_ABI);
     if (!cJSON_IsObject(device))
-        REFUSE(error, "manifest.json: device is no object");
+        REFUSE(error, "manifest.json: device is not an object");
     for (size_t i = 0; i < DEVICE_FIELDS; i++)
         TRY(check_text(cJSON_GetObjectItemCaseSensitive(device, device_fields[i]), "device.",
                        device_fields[i], error));
@@ -94,7 +94,7 @@ enum healcl_status package_read_manifest(struct package *package, const char *te
     TRY_PREFIX(json_tree_read(text, bytes, VALUES_MOST, &package->manifest, &stop, error),
                "manifest.json: ");
     if (!package->manifest)
-        REFUSE(error, "manifest.json is no JSON, at byte %zu", stop);
+        REFUSE(error, "manifest.json is not JSON at byte %zu", stop);
     return check_manifest(package->manifest, error);
 }
 
@@ -119,8 +119,8 @@ enum healcl_status package_check(const struct package *package, const struct dev
         const char *packaged = package_entry(package, "device", device_fields[i]);
         if (strcmp(packaged, there[i]) != 0)
             REFUSE(error,
-                   "package " PATH_FORMAT " is for the %s '%.200s', not '%.200s': make one with "
-                   "healcl compile",
+                   "package " PATH_FORMAT
+                   " is for the %s '%.200s', not '%.200s': make another with healcl compile",
                    package->path, what[i], packaged, there[i]);
     }
     return HEALCL_OK;
@@ -166,11 +166,11 @@ static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t m
         return zip_failed(zip_get_error(zip), "its list of members", error);
     if (!(about.valid & ZIP_STAT_NAME) || strlen(about.name) >= CACHE_NAME_SIZE ||
         strspn(about.name, "abcdefghijklmnopqrstuvwxyz0123456789_.") != strlen(about.name))
-        REFUSE(error, "member %llu has no name that healcl gives", (unsigned long long)index + 1);
+        REFUSE(error, "member %llu has a name unknown to healcl", (unsigned long long)index + 1);
     strcpy(member->name, about.name);
     most = most < *left ? most : *left;
     if (!(about.valid & ZIP_STAT_SIZE) || about.size > most)
-        REFUSE(error, "%s unpacks to %llu bytes, and may have %llu", member->name,
+        REFUSE(error, "%s unpacks to %llu bytes, more than the allowed %llu", member->name,
                (unsigned long long)about.size, (unsigned long long)most);
     *left -= about.size;
     member->bytes = (size_t)about.size;
@@ -207,7 +207,7 @@ static enum healcl_status read_members(zip_t *zip, struct package *package, uint
         struct package_member *member = &package->members[package->member_count++];
         TRY(read_member(zip, i, UINT64_MAX, &left, member, error));
         if (!cache_take_contents(member->name, member->data, &member->bytes))
-            REFUSE(error, "%s is damaged, or another file", member->name);
+            REFUSE(error, "%s is damaged, or is another file", member->name);
     }
     return HEALCL_OK;
 }
@@ -227,7 +227,7 @@ enum healcl_status package_read_zip(const void *data, size_t bytes, struct packa
         status = read_members(zip, *package, UNPACKED_FREE + bytes * UNPACKED_MOST, error);
         zip_discard(zip);
     } else {
-        status = zip_failed(&failure, "it is no good zip", error);
+        status = zip_failed(&failure, "it is not a valid zip file", error);
         zip_source_free(source);
     }
     zip_error_fini(&failure);

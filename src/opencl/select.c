@@ -291,7 +291,7 @@ enum { MISSING_SIZE = 400 };
 static bool find_missing(char text[MISSING_SIZE])
 {
     static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
-    const char hint[] = "POCL_CACHE_DIR may name PoCL a folder for its cache";
+    const char hint[] = "set POCL_CACHE_DIR to a folder for PoCL's cache";
     char path[4096];
     struct stat about;
     size_t i = 0;
@@ -370,7 +370,7 @@ const char *device_unusable(const struct device_info *info)
     if (!info->available)
         return "it is not available";
     if (!info->compiler_available && !info->packaged)
-        return "it has no compiler: it needs a package, which healcl compile makes";
+        return "it has no compiler, so it needs a package from healcl compile";
     if (info->little_endian != host_is_little_endian())
         return "its byte order is not that of the host";
     return NULL;
@@ -531,11 +531,10 @@ enum healcl_status device_select(const struct device_info *list, size_t count, c
     selector = named(selector, &origin);
     if (device_is_reference(selector))
         FAIL(error, HEALCL_USAGE,
-             "'reference'%s names the host reference, which is no OpenCL device: this needs one",
-             origin);
+             "'reference'%s names the host reference, but this needs an OpenCL device", origin);
     if (count == 0)
         FAIL(error, HEALCL_DEVICE,
-             "no OpenCL platform with a device is installed (package pocl-opencl-icd brings one "
+             "no OpenCL platform with a device is installed (package pocl-opencl-icd provides one "
              "for CPUs)");
     enum match unusable_match;
     const struct device_info *unusable,

@@ -225,7 +225,7 @@ static enum healcl_status compare_rounds(const struct device_info *info,
     if (rounds < ROUNDS_LEAST || rounds > ROUNDS)
         FAIL_TEST(error, info, "a loop of %d rounds ends after %" PRIu32, ROUNDS, rounds);
     if (counters->mixed != mix(rounds))
-        FAIL_TEST(error, info, "%" PRIu32 " rounds of a loop come to 0x%" PRIx32 ", not 0x%" PRIx32,
+        FAIL_TEST(error, info, "%" PRIu32 " rounds of a loop give 0x%" PRIx32 ", not 0x%" PRIx32,
                   rounds, counters->mixed, mix(rounds));
     return HEALCL_OK;
 }
@@ -508,12 +508,12 @@ static enum healcl_status compare_repetitions(struct healcl_device *device,
     TRY(read_outputs(device, test, outputs, error));
     TRY(device_read(device, &test->buffers[CASES_BUFFER], 0, sizeof read, read, error));
     if (memcmp(read, cases, sizeof read) != 0)
-        FAIL_TEST(error, &device->info, "%" PRIu32 " launches have changed what they only read",
+        FAIL_TEST(error, &device->info, "%" PRIu32 " launches have changed their inputs",
                   test->repetitions);
     if (outputs->counters.changed != 0)
         FAIL_TEST(error, &device->info,
                   "%" PRIu32 " work-items of %" PRIu32
-                  " launches found other values than the launch before had stored",
+                  " launches read other values than the launch before had stored",
                   outputs->counters.changed, test->repetitions);
     return compare_outputs(&device->info, cases, outputs, known, error);
 }

@@ -257,9 +257,9 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
         size_t length = strcspn(item, ",");
         if (!parse_item(tuning, item, length, info))
             FAIL(error, HEALCL_USAGE,
-                 "%s is '%.200s', not like local_size=64,elements_per_item=4,"
-                 "transform_local_size=64,transform=vectors (local sizes are powers of two up to "
-                 "%zu; docs/KERNELS.md has styles)",
+                 "%s is '%.200s', but must look like "
+                 "local_size=64,elements_per_item=4,transform_local_size=64,transform=vectors "
+                 "(local sizes are powers of two up to %zu; docs/KERNELS.md lists styles)",
                  what, text, info->max_work_group_size);
         if (item[length] == 0)
             break;
@@ -313,14 +313,15 @@ static enum healcl_status match(const cJSON *patterns, const struct device_info 
         while (i < FIELDS && strcmp(keys[i], pattern->string) != 0)
             i++;
         if (i == FIELDS || !text)
-            REFUSE(error, "device: '%.40s' is no pattern of vendor, architecture, name or driver",
+            REFUSE(error,
+                   "device: '%.40s' is not a pattern for vendor, architecture, name or driver",
                    pattern->string);
         fits = fits && fnmatch(text, fields[i], 0) == 0;
         for (; *text; text++)
             *specificity += *text != '*' && *text != '?';
     }
     if (*specificity == 0)
-        REFUSE(error, "device: there is no pattern of more than wildcards");
+        REFUSE(error, "device: a pattern must contain more than wildcards");
     *specificity = fits ? *specificity : 0;
     return HEALCL_OK;
 }
@@ -348,7 +349,7 @@ static enum healcl_status take_file(const cJSON *file, const struct device_info 
     struct device_tuning changed = *tuning;
     if (cJSON_GetArraySize(file) != 3 || !cJSON_IsObject(device) || !cJSON_IsObject(values) ||
         !cJSON_IsString(cJSON_GetObjectItemCaseSensitive(file, "comment")))
-        REFUSE(error, "it is not an object of comment, device and tuning alone");
+        REFUSE(error, "it is not an object with just comment, device and tuning");
     TRY(match(device, info, specificity, error));
     cJSON_ArrayForEach(value, values)
     {
@@ -369,7 +370,7 @@ enum healcl_status tuning_file_read(const char *name, const char *text,
     enum healcl_status status =
         json_tree_read(text, strlen(text), TUNING_FILE_VALUES_MAX, &file, &stop, error);
     if (status == HEALCL_OK && !file)
-        status = ERROR(error, HEALCL_REFUSED, "it is no JSON from byte %zu on", stop);
+        status = ERROR(error, HEALCL_REFUSED, "it is not JSON at byte %zu", stop);
     if (status == HEALCL_OK)
         status = take_file(file, info, tuning, specificity, error);
     cJSON_Delete(file);

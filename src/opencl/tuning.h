@@ -142,7 +142,7 @@ bool tuning_has_vectors(const struct device_tuning *tuning);
 
 /* Must be reported once when a device with such a file is opened. */
 #define CACHED_UNREADABLE \
-    "what healcl tune has kept for the device is not understood, and left aside: tune again"
+    "what healcl tune stored for the device cannot be understood and is ignored: tune again"
 
 /* Changes tuning to the tuning cached for this device and driver. Returns whether anything has
  * changed. A tuning that cannot be read or understood is ignored. If it cannot be understood, this

@@ -11,7 +11,7 @@ enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment
                                    struct healcl_error *error)
 {
     if (rewrite->from->input_parts)
-        FAIL(error, HEALCL_USAGE, "a part of a transcript cannot be changed any more");
+        FAIL(error, HEALCL_USAGE, "a part of a split transcript cannot be split or widened again");
     TRY(planner_open_segment(&rewrite->planner, segment->name, true, error));
     struct segment *made = rewrite->planner.segment;
     memcpy(made->counts, segment->counts,

@@ -40,7 +40,7 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     TRY(axis_of(call, "elementwise_axis", a->layout.rank, &row_axis, error));
     TRY(axis_of(call, "perm_axis", a->layout.rank, &perm_axis, error));
     if (row_axis == perm_axis)
-        REFUSE_ARGUMENT("perm_axis", "is the elementwise axis too");
+        REFUSE_ARGUMENT("perm_axis", "is also the elementwise axis");
     TRY(want_shape(call, "perms", &perms->layout, 2,
                    (int64_t[]){a->layout.shape[row_axis], a->layout.shape[perm_axis]}, error));
     TRY(find_out(call, a->layout.rank, a->layout.shape, &out, error));

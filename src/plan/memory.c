@@ -242,7 +242,7 @@ enum healcl_status memory_init(struct memory *memory, const struct plan *plan, u
         if (least >= TOO_MANY_BYTES)
             REFUSE_FOR(error, LIMIT,
                        "entry %zu (%s): a tensor takes more than the %" PRIu64
-                       " bytes of an allocation",
+                       " bytes that can be allocated at once",
                        origin->entry, origin->name, memory->allocation);
         REFUSE_FOR(error, LIMIT,
                    "entry %zu (%s): needs at least %" PRIu64

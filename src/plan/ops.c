@@ -168,7 +168,7 @@ static enum healcl_status check_name(const struct operation_table *table, const 
     for (size_t i = 0; (form = form_at(table, i)); i++)
         taken |= strcmp(form->name, name) == 0;
     if (taken)
-        REFUSE(error, "there is an operation '%s' already", name);
+        REFUSE(error, "operation '%s' already exists", name);
     if (name[0] == '_')
         REFUSE(error, "the name '%s' of an operation begins with an underscore", name);
     return HEALCL_OK;

@@ -64,7 +64,7 @@ static enum healcl_status count_scratch(struct planner *planner, const struct st
     uint64_t scratch = step_scratch_bytes(step);
     if (scratch > planner->memory_limit - planner->bytes_live)
         REFUSE_FOR(error, LIMIT,
-                   "working on it takes %s%" PRIu64 " bytes beside %" PRIu64
+                   "its scratch memory takes %s%" PRIu64 " bytes beside %" PRIu64
                    " in use, above the limit of %" PRIu64,
                    scratch == UINT64_MAX ? "at least " : "", scratch, planner->bytes_live,
                    planner->memory_limit);

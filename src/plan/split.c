@@ -212,7 +212,7 @@ static enum healcl_status split_step(struct splitter *splitter, const struct ste
     bool adds;
     step_axes(step, &names);
     if (cut.sums && !step_moduli_of(step, &names, STEP_OUT, &moduli))
-        REFUSE(error, "a sum without moduli");
+        REFUSE(error, "a sum without moduli cannot be split");
     if (waits(splitter, step, cut.sums ? &moduli : NULL, &adds)) {
         TRY(exchange(splitter, error)); /* the segment continues after it */
         TRY(planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error));
@@ -254,10 +254,10 @@ static enum healcl_status find_upload(const struct plan *plan, const struct heal
     const struct origin *origin = step_origin(step, NO_INPUT);
     if (split->axis >= step->out->layout.rank)
         FAIL(error, HEALCL_USAGE,
-             "entry %zu (%s): there is no axis %" PRIu32 ", but %" PRIu32 " of them", origin->entry,
+             "entry %zu (%s): there is no axis %" PRIu32 "; the rank is %" PRIu32, origin->entry,
              origin->name, split->axis, step->out->layout.rank);
     if (split->rank >= split->ranks)
-        FAIL(error, HEALCL_USAGE, "there is no rank %" PRIu32 " of %" PRIu32, split->rank,
+        FAIL(error, HEALCL_USAGE, "there is no rank %" PRIu32 " among %" PRIu32, split->rank,
              split->ranks);
     return HEALCL_OK;
 }

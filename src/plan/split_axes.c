@@ -105,13 +105,13 @@ static struct fault find_letter(const struct split_axes *axes, const struct step
             continue;
         if (!find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view,
                            &other))
-            return (struct fault){"takes a part of the axis that is split", i, other};
+            return (struct fault){"takes a part of the split axis", i, other};
         if (step->kind == STEP_VENDOR || names->names[i][view.axis] == '*')
-            return fault_of("mixes the axis that is split", i);
+            return fault_of("mixes elements along the split axis", i);
         if (cut->letter == 0)
             *cut = (struct step_cut){.letter = names->names[i][view.axis], .each = view.each};
         if (cut->letter != names->names[i][view.axis] || cut->each != view.each)
-            return fault_of("meets the axis that is split on two of its axes", i);
+            return fault_of("has the split axis on two of its axes", i);
     }
     return (struct fault){.text = NULL};
 }
@@ -141,7 +141,7 @@ static struct fault find_step_cut(const struct split_axes *axes, const struct st
     if (step->out && step_axis(&names, STEP_OUT, cut->letter) == NO_AXIS) {
         const int moduli = step_moduli(step);
         if (moduli == NO_INPUT || step_axis(&names, moduli, cut->letter) != NO_AXIS)
-            return fault_of("mixes the axis that is split", 0);
+            return fault_of("mixes elements along the split axis", 0);
         cut->sums = true;
     }
     return fault;
@@ -200,7 +200,7 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
             continue;
         const int64_t unit = unit_for(axes, tensor, axis, cut->each);
         if (unit == STAYS_WHOLE)
-            return fault_of("takes a part of the axis that is split", i);
+            return fault_of("takes a part of the split axis", i);
         axes->units[tensor->storage->id] = unit;
         *changed = true;
     }
@@ -216,7 +216,7 @@ static enum healcl_status follow(struct split_axes *axes, struct indices *other,
     bool changed = true;
     for (int round = 0; changed; round++) {
         if (round == ROUNDS_MOST)
-            REFUSE_FOR(error, LIMIT, "the axis runs through too much of the transcript");
+            REFUSE_FOR(error, LIMIT, "following the axis takes too many rounds");
         changed = false;
         for (size_t i = 0; i < plan->step_count; i++) {
             struct step_cut cut;
@@ -313,7 +313,7 @@ static enum healcl_status find(struct split_axes *axes, int64_t *wanted, const s
     const int64_t size = input->shape[split->axis];
     if (size < (int64_t)split->ranks)
         FAIL(error, HEALCL_USAGE,
-             "entry %zu (%s): axis %" PRIu32 " has size %" PRId64 ", too little for %" PRIu32
+             "entry %zu (%s): axis %" PRIu32 " has size %" PRId64 ", too small for %" PRIu32
              " ranks",
              origin->entry, origin->name, split->axis, size, split->ranks);
     int64_t each = 1;

@@ -158,7 +158,7 @@ static enum healcl_status find_storages(struct widening *widening, struct healcl
     find_inputs(widening);
     for (int round = 0; changed; round++) {
         if (round == ROUNDS_MOST)
-            REFUSE_FOR(error, LIMIT, "the inputs run through too much of the transcript");
+            REFUSE_FOR(error, LIMIT, "following the inputs takes too many rounds");
         changed = false;
         for (size_t i = 0; i < from->step_count; i++)
             changed |= follow(widening, &from->steps[i]);
@@ -254,7 +254,7 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
     int64_t distance[STEP_OPERANDS];
     find_distances(widening, step, distance);
     if (!add_axis(step, widening->how->batch, distance, views, widened.value))
-        return refuse(step, "its rank cannot grow by an axis of requests", error);
+        return refuse(step, "its rank is too high to add an axis of requests", error);
     if (step->payload) {
         struct payload *payload =
             arena_alloc(widening->rewrite->planner.plan->arena, sizeof *payload);
@@ -303,8 +303,7 @@ static enum healcl_status write_step(struct widening *widening, const struct ste
     case STEP_RELEASE: return add_step(widening, step, &step->in[0]->layout, error);
     case STEP_VENDOR:
         return refuse(step,
-                      "an operation of a manifest without a body cannot take requests "
-                      "together",
+                      "a manifest's operation without a body cannot run several requests together",
                       error);
     default: return widen_step(widening, step, error);
     }

@@ -110,7 +110,7 @@ enum healcl_status healcl_batcher_open(const struct healcl_transcript *transcrip
     if (options->input_count > 0)
         NEED(options->inputs, error);
     if (options->batch < 1 || options->batch >= SIZE_MAX / 2)
-        FAIL(error, HEALCL_USAGE, "a batch of %zu requests is none", options->batch);
+        FAIL(error, HEALCL_USAGE, "a batch has at least 1 request, not %zu", options->batch);
     struct healcl_batcher *batcher = calloc(1, sizeof *batcher);
     NEED_MEMORY(batcher, error);
     batcher->transcript = transcript_retain(transcript);

@@ -196,7 +196,7 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
 {
     struct storage *storage = tensor->view.storage;
     if (tensor->handles != queue->handles)
-        FAIL(error, HEALCL_USAGE, "the tensor is one of another queue");
+        FAIL(error, HEALCL_USAGE, "the tensor belongs to another queue");
     if (storage->is_mapped)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor is mapped");
     if (storage->is_lent) /* and may have been written */
@@ -213,7 +213,7 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
 enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_error *error)
 {
     if ((unsigned)dtype > HEALCL_INT64)
-        FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)dtype);
+        FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d does not exist", (int)dtype);
     return HEALCL_OK;
 }
 
@@ -230,7 +230,7 @@ static enum healcl_status set_items(struct argument *argument, uint32_t count, c
         argument->shape.items[i] =
             items ? items[i] : (struct healcl_index){HEALCL_INDEX_INT, .value = sizes[i]};
         if (items && (unsigned)items[i].kind > HEALCL_INDEX_ELLIPSIS)
-            FAIL(error, HEALCL_USAGE, "there is no kind %d of items of an index",
+            FAIL(error, HEALCL_USAGE, "an item of an index has the unknown kind %d",
                  (int)items[i].kind);
     }
     return HEALCL_OK;
@@ -259,7 +259,7 @@ static enum healcl_status set_argument(struct healcl_queue *queue, struct argume
         argument->dtype = (enum dtype)given->as.dtype;
         return HEALCL_OK;
     }
-    FAIL(error, HEALCL_USAGE, "there is no kind %d of arguments", (int)given->kind);
+    FAIL(error, HEALCL_USAGE, "an argument has the unknown kind %d", (int)given->kind);
 }
 
 /* Whether another function of the library must be used for an operation. */
@@ -278,8 +278,8 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
     NEED(operation, error);
     NEED(arguments || count == 0, error);
     if (is_function(operation))
-        FAIL_FOR(error, HEALCL_USAGE, OPERATION, "%s is a function of its own, not a call",
-                 operation);
+        FAIL_FOR(error, HEALCL_USAGE, OPERATION,
+                 "%s cannot be called by name; it has its own function", operation);
     if (count > ENTRY_ARGUMENTS_MAX)
         FAIL(error, HEALCL_REFUSED, "%zu arguments are more than any operation takes", count);
     TRY(queue_begin_entry(queue, operation, (uint32_t)count, error));

@@ -235,7 +235,7 @@ enum healcl_status executor_check_device(const struct plan *plan,
         if (storage == plan->constants.storage || storage_bytes(storage) <= limit)
             continue;
         REFUSE_FOR(error, LIMIT,
-                   "entry %zu (%s): %s takes %" PRIu64 " bytes, and %s allocates at most %" PRIu64
+                   "entry %zu (%s): %s takes %" PRIu64 " bytes, but %s allocates at most %" PRIu64
                    " at once",
                    storage->origin->entry, storage->origin->name, name_of(plan, storage, name),
                    storage_bytes(storage), device->info.name, limit);
@@ -339,9 +339,9 @@ static void warn_of_run(const struct run *run)
         warn(run, "digits beyond g_exp were dropped from %" PRIu64 " value%s", dropped,
              dropped == 1 ? "" : "s");
     if (steps > 0)
-        warn(run, "%" PRIu64 " step%s ran %s, for the device could not", steps,
+        warn(run, "%" PRIu64 " step%s ran %s because the device could not", steps,
              steps == 1 ? "" : "s",
-             run->executor->host_steps > 0 ? "on the host" : "by other kernels than a manifest's");
+             run->executor->host_steps > 0 ? "on the host" : "on other kernels than a manifest's");
     for (size_t i = 0; run->device && (warning = device_warning(run->device, i)); i++)
         warn(run, "%s", warning);
 }
@@ -582,7 +582,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     NEED(transcript, error);
     NEED(report, error);
     if (healcl_transcript_split_facts(transcript).exchanges > 0)
-        FAIL(error, HEALCL_USAGE, "a part that exchanges sums is run by a session");
+        FAIL(error, HEALCL_USAGE, "a part that exchanges sums needs a session");
     struct run run = {.plan = transcript->plan,
                       .options = options ? options : &defaults,
                       .device = device,

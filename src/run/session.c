@@ -16,8 +16,8 @@ struct session_result {
 };
 
 #define HAS_NOT_RUN "its segment has not run"
-#define HAS_FAILED "the last run has failed"
-#define GIVEN_BACK "it was received in memory that the session has no more"
+#define HAS_FAILED "the last run failed"
+#define GIVEN_BACK "the session no longer has the memory that received it"
 
 enum background { BACKGROUND_NONE, BACKGROUND_RUNS, BACKGROUND_ENDED };
 
@@ -76,7 +76,7 @@ static enum healcl_status check_again(const struct healcl_session *session, size
             continue;
         FAIL_FOR(error, HEALCL_USAGE, STATE,
                  "segment %zu cannot run again on its own: segment %zu has %s a tensor of an "
-                 "earlier one",
+                 "earlier segment",
                  first, s, writes(step) ? "written to" : "freed");
     }
     return HEALCL_OK;
@@ -207,7 +207,7 @@ static enum healcl_status run(struct healcl_session *session, size_t first, size
 {
     size_t segments = session->plan->segment_count;
     if (first > segments || count > segments - first)
-        FAIL(error, HEALCL_USAGE, "%zu segments from number %zu on are not all among %zu", count,
+        FAIL(error, HEALCL_USAGE, "%zu segments from number %zu on exceed the total of %zu", count,
              first, segments);
     TRY(check_order(session, first, error));
     if (count == 0)
@@ -293,7 +293,7 @@ enum healcl_status healcl_session_start(struct healcl_session *session, size_t f
 {
     NEED(session, error);
     if (atomic_load(&session->background) != BACKGROUND_NONE)
-        FAIL_FOR(error, HEALCL_USAGE, STATE, "what was started before has not been waited for");
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "an earlier start has not been waited for");
     healcl_error_clear(&session->task.error);
     session->task.first = first;
     session->task.count = count;
@@ -303,7 +303,7 @@ enum healcl_status healcl_session_start(struct healcl_session *session, size_t f
     atomic_store(&session->background, BACKGROUND_RUNS);
     if (pthread_create(&session->thread, NULL, run_in_background, session) != 0) {
         atomic_store(&session->background, BACKGROUND_NONE);
-        FAIL(error, HEALCL_NO_MEMORY, "no thread can be made");
+        FAIL(error, HEALCL_NO_MEMORY, "a thread cannot be created");
     }
     return HEALCL_OK;
 }
@@ -385,7 +385,7 @@ enum healcl_status healcl_session_map(struct healcl_session *session, size_t num
     NEED_NUMBER("result", number, session->plan->results, error);
     const struct session_result *result = &session->results[number];
     if (!result->data)
-        FAIL_FOR(error, HEALCL_USAGE, STATE, "result %zu is not there: %s", number,
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "result %zu is not available: %s", number,
                  result->missing);
     *data = result->data;
     return HEALCL_OK;
@@ -427,7 +427,7 @@ enum healcl_status healcl_session_compare(struct healcl_session *session, size_t
     TRY(healcl_session_map(session, result, &data, error));
     const struct step *step = session->transcript->result_steps[result];
     if (!step->payload)
-        FAIL(error, HEALCL_USAGE, "the transcript expects nothing of result %zu", result);
+        FAIL(error, HEALCL_USAGE, "the transcript has no expected tensor for result %zu", result);
     struct comparison comparison;
     TRY(source_check_size(session->plan->source, error));
     const struct layout *layout = &step->in[0]->layout;
@@ -502,9 +502,9 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
     if (!options)
         options = &defaults;
     if (!options->exchange && healcl_transcript_split_facts(transcript).exchanges > 0)
-        FAIL(error, HEALCL_USAGE, "a part of a transcript wants a function that exchanges sums");
+        FAIL(error, HEALCL_USAGE, "a part of a transcript needs a function that exchanges sums");
     if (!(options->audit_share >= 0 && options->audit_share <= 1))
-        FAIL(error, HEALCL_USAGE, "an audit's share of the time is from 0 to 1");
+        FAIL(error, HEALCL_USAGE, "an audit's share of the time must be from 0 to 1");
     if (options->audit_share > 0 && !device)
         FAIL(error, HEALCL_USAGE, "an audit of the host reference would compare it with itself");
     struct healcl_session *session = calloc(1, sizeof *session);

@@ -362,7 +362,7 @@ enum healcl_status spill_run_step(struct device_executor *self, size_t number,
     if (slices.most > 0)
         TRY(run_slices(self, step, &slices, error));
     else if (slices.on_host)
-        TRY(device_executor_run_on_host(self, step, "an allocation does not hold its tensors",
+        TRY(device_executor_run_on_host(self, step, "its tensors do not fit into one allocation",
                                         error));
     else if (step->kind == STEP_DOWNLOAD)
         TRY(hand_out(self, step, error));

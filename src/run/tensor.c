@@ -337,7 +337,7 @@ enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue, enum healcl_d
     TRY(check_new(queue, dtype, rank, shape, tensor, error));
     NEED(memory, error);
     if (!queue->device)
-        FAIL(error, HEALCL_USAGE, "the host reference takes no OpenCL memory");
+        FAIL(error, HEALCL_USAGE, "the host reference cannot adopt OpenCL memory");
     struct healcl_tensor *made = NULL;
     TRY(call_new(queue, "empty", dtype, rank, shape, &made, error));
     device_turn_begin(queue->device);

@@ -302,7 +302,7 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     NEED(split, error);
     struct plan *plan = NULL;
     if (split->ranks == 0)
-        FAIL(error, HEALCL_USAGE, "there is no rank");
+        FAIL(error, HEALCL_USAGE, "the number of ranks is 0");
     if (transcript->is_plain)
         return plan_choose_split(transcript->plan, &transcript->options, split, error);
     TRY(make_plan(transcript, &plan, error));
@@ -355,7 +355,7 @@ static enum healcl_status check_inputs(const struct healcl_transcript *transcrip
                                        struct healcl_error *error)
 {
     if (batch < 1)
-        FAIL(error, HEALCL_USAGE, "a batch of %" PRId64 " requests is none", batch);
+        FAIL(error, HEALCL_USAGE, "a batch has at least 1 request, not %" PRId64, batch);
     if (batch > BATCH_MAX)
         FAIL(error, HEALCL_REFUSED, "a batch of %" PRId64 " requests is more than %d", batch,
              BATCH_MAX);

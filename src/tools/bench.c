@@ -166,7 +166,7 @@ static enum healcl_status make_loop(struct bench *bench, struct healcl_error *er
         &plan->segments[alternates ? BENCH_SECOND_OPERATE : BENCH_OPERATE]};
     bench->loop_steps = repeated[0]->step_count;
     if (bench->loop_steps == 0)
-        FAIL(error, HEALCL_USAGE, "nothing is to be done: the tensor is contiguous already");
+        FAIL(error, HEALCL_USAGE, "there is nothing to do: the tensor is already contiguous");
     bench->steps =
         xcalloc(plan->step_count + LAUNCHES_MAX * bench->loop_steps, sizeof *bench->steps);
     memcpy(bench->steps, plan->steps, plan->step_count * sizeof *bench->steps);

@@ -112,7 +112,7 @@ static enum healcl_status check(const struct bench_case *self, const struct benc
     const char *name = self->operation->name;
     bool power_of_two = (of[BENCH_N] & (of[BENCH_N] - 1)) == 0;
     if (given->of[BENCH_BATCH] && given->of[BENCH_BYTES])
-        FAIL(error, HEALCL_USAGE, "%s: the batch follows from bytes: one of them is enough", name);
+        FAIL(error, HEALCL_USAGE, "%s: --batch and --bytes exclude each other", name);
     if (of[BENCH_DTYPE] == 1 + DTYPE_INT8 && !self->operation->takes_int8)
         FAIL(error, HEALCL_USAGE, "%s: does not take int8", name);
     if (is_transform(self) && (!power_of_two || of[BENCH_N] < 2 || of[BENCH_N] > TRANSFORM_MAX))

@@ -134,7 +134,7 @@ static enum healcl_status compare(const struct step *step, const void *data,
                        error));
     if (!comparison_is_equal(&comparison))
         FAIL(error, HEALCL_DIFFERENT,
-             "entry %zu: the bodies on the host reference give another result than is expected",
+             "entry %zu: the bodies on the host reference do not give the expected result",
              step_origin(step, NO_INPUT)->entry);
     return HEALCL_OK;
 }

@@ -352,7 +352,7 @@ static enum healcl_status measure_works(struct healcl_device *device, uint32_t s
     uint64_t longest = seconds > 0 ? seconds * UINT64_C(1000000000) : UINT64_MAX;
     for (int i = 0; i < WORKS; i++) {
         if (monotonic_nanoseconds() - begin > longest)
-            FAIL(error, HEALCL_DEVICE, "kernels take too long to build for their rates");
+            FAIL(error, HEALCL_DEVICE, "kernels build too slowly to measure their rates");
         TRY(measure_work(device, (enum segment_work)i, &rates[i], error));
     }
     return HEALCL_OK;

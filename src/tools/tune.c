@@ -396,14 +396,13 @@ static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *
         if (options->force || tune_spread(alternative) <= TUNE_SPREAD_MOST)
             return HEALCL_OK;
     }
-    FAIL(
-        error, HEALCL_DEVICE,
-        "the machine is too busy: with '%s' the median of %d samples took %.3g %% longer than the "
-        "fastest (%.4g ms and %.4g ms), and more than %d %% in each of %d tries; nothing is chosen "
-        "(--force chooses all the same)",
-        alternative->choice, SAMPLES, tune_spread(alternative),
-        alternative->median_nanoseconds / 1e6, alternative->nanoseconds / 1e6, TUNE_SPREAD_MOST,
-        TUNE_TRIES);
+    FAIL(error, HEALCL_DEVICE,
+         "the machine is too busy: with '%s' the median of %d samples took %.3g %% longer than the "
+         "fastest (%.4g ms and %.4g ms), and more than %d %% in each of %d tries; nothing is "
+         "chosen (--force chooses anyway)",
+         alternative->choice, SAMPLES, tune_spread(alternative),
+         alternative->median_nanoseconds / 1e6, alternative->nanoseconds / 1e6, TUNE_SPREAD_MOST,
+         TUNE_TRIES);
 }
 
 /* Returns the fastest of `count` alternatives, or NULL. The default, which is the first, is

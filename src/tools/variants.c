@@ -129,5 +129,5 @@ const char *variant_row_reason(const struct variants *self, const struct variant
     if (row->variant->style != STYLE_GENERAL &&
         row->variant->style != self->device->tuning.styles[of])
         return "another style than this device's";
-    return row->obstacle ? row->obstacle : "those before it run all steps that were tried";
+    return row->obstacle ? row->obstacle : "earlier variants ran all steps that were tried";
 }

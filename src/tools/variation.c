@@ -451,8 +451,8 @@ void example_check(struct healcl_device *device, const struct examples *examples
     const struct vendor_operation *vendor = example_vendor(check->operation);
     const struct example *example = example_from(examples->first, check->operation);
     const uint64_t begin = monotonic_nanoseconds();
-    check->unchecked = vendor->body_count == 0 ? "no body to compare with"
-                       : !example              ? "no call of it in examples/"
+    check->unchecked = vendor->body_count == 0 ? "there is no body to compare with"
+                       : !example              ? "no transcript in examples/ calls it"
                                                : NULL;
     for (; example && !check->unchecked; example = example_from(example->next, check->operation))
         check_call(device, examples, example, check);

@@ -108,7 +108,7 @@ enum healcl_status base64_check_escaped(const char *text, size_t length, size_t 
         const char bad = block[good];
         (void)base64_unescape(text, length, &begin, block, good);
         if (text[begin] == '\\' && bad != '=')
-            REFUSE(error, "base64: the JSON escape at %zu stands for no character of the alphabet",
+            REFUSE(error, "base64: the JSON escape at %zu is not a character of the alphabet",
                    begin);
         return refuse_character(bad, begin, error);
     }

@@ -260,7 +260,7 @@ static enum healcl_status read_item(const cJSON *object, struct healcl_index *it
     case ARGUMENT_ELLIPSIS:
         item->kind = HEALCL_INDEX_ELLIPSIS;
         return check_empty(value, "ellipsis", error);
-    default: REFUSE(error, "a %s cannot stand in a SHAPE", argument_kind_name(kind));
+    default: REFUSE(error, "a %s is not allowed in a SHAPE", argument_kind_name(kind));
     }
 }
 

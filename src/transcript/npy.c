@@ -282,7 +282,7 @@ enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t l
         closed++;
     skip_space(&text);
     if (closed < nested || text.next != text.end)
-        REFUSE(error, "the .npy header has text behind its dict");
+        REFUSE(error, "the .npy header has text after its dict");
     const struct layout shape = header->layout;
     return layout_init(&header->layout, shape.rank, shape.shape, dtype_size(header->dtype), error);
 }

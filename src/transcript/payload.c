@@ -236,7 +236,7 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
 {
     if (!payload->data)
         REFUSE_FOR(error, STATE,
-                   "it has a dtype and a shape, but no data: they are to be given to the run");
+                   "it has a dtype and a shape, but no data: the run must be given its data");
     return HEALCL_OK;
 }
 

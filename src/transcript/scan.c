@@ -281,7 +281,7 @@ static enum healcl_status next_item(struct scanner *scanner, bool first, char cl
     scanner->at++;
     skip_space(scanner);
     if (peek(scanner) == close)
-        return not_json(scanner, "nothing follows the ',' before it", error);
+        return not_json(scanner, "a value is expected after ','", error);
     return HEALCL_OK;
 }
 

@@ -168,7 +168,7 @@ static enum healcl_status map_beside(struct beside *beside, const char *name,
     }
     NEED_MEMORY(beside->path, error);
     if (leads_out(beside, beside->path))
-        REFUSE(error, "'%.80s' is a link out of the transcript's folder", name);
+        REFUSE(error, "'%.80s' is a link that leads out of the transcript's folder", name);
     TRY(map_shared(&beside->file, beside->path, error));
     if (beside->file.mapped) {
         NEED_MEMORY(input_note(beside->transcript, &beside->opened), error);
@@ -182,11 +182,11 @@ enum healcl_status source_open_beside(const struct source *source, const char *n
 {
     struct beside *beside = source->beside;
     if (!beside)
-        REFUSE(error, "'%.80s' would lie beside the transcript, which is in no folder", name);
+        REFUSE(error, "'%.80s' must be beside the transcript, which is not in a folder", name);
     if (!*name || strchr(name, '/'))
-        REFUSE(error, "'%.80s' is no file of the transcript's own folder", name);
+        REFUSE(error, "'%.80s' is not a file in the transcript's own folder", name);
     if (beside->name && strcmp(name, beside->name) != 0)
-        REFUSE(error, "payloads lie in two files, '%.80s' and '%.80s'", beside->name, name);
+        REFUSE(error, "payloads are in two files, '%.80s' and '%.80s'", beside->name, name);
     *file = &beside->file;
     if (beside->name)
         return HEALCL_OK;

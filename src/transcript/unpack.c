@@ -92,7 +92,7 @@ static enum healcl_status output_write(struct output *output, const char *data, 
     if (output->bytes > output->most)
         REFUSE(error,
                "unpacks to more than %llu bytes, and to more than %d times its size, as no "
-               "transcript should; if it is one, unpack it first, with '%s'",
+               "transcript should; if it is a transcript, unpack it first with '%s'",
                (unsigned long long)UNPACKED_BYTES_FREE, UNPACKED_RATIO_MAX, output->unpacker);
     TRY(output_look(output, data, size, error));
     while (size > 0) {

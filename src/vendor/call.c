@@ -83,7 +83,7 @@ static enum healcl_status make_arguments(const struct vendor_kernel *kernel,
         const char *name = kernel->expression_names->of[tensor].name;
         const bool strides = !kernel->strides_of || kernel->strides_of[tensor];
         if (!layout)
-            REFUSE(error, "its kernel wants a tensor that is not there");
+            REFUSE(error, "its kernel needs a tensor that the call does not have");
         TRY(add_argument(launch, tensor, 0, name, error));
         if (!kernel->source) /* native code gets all in one structure */
             continue;

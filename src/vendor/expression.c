@@ -112,8 +112,8 @@ static enum healcl_status find_name(struct parser *parser, const char *word, siz
         return HEALCL_OK;
     }
     parser->at = word;
-    REFUSE_HERE(parser, "'%.*s' is no %s", (int)(length < 80 ? length : 80), word,
-                tensor ? "tensor" : "integer argument");
+    REFUSE_HERE(parser, "'%.*s' is not %s", (int)(length < 80 ? length : 80), word,
+                tensor ? "a tensor" : "an integer argument");
 }
 
 static enum healcl_status parse_function(struct parser *parser, size_t function, uint32_t *node)
@@ -183,7 +183,7 @@ static enum healcl_status parse_level(struct parser *parser, uint32_t level, uin
 {
     struct node made = {.kind = NUMBER};
     if (++parser->depth > NESTING_MAX * (TIGHTEST + 2))
-        REFUSE_HERE(parser, "it is nested too deep");
+        REFUSE_HERE(parser, "it is nested too deeply");
     if (level > TIGHTEST) {
         TRY(parse_primary(parser, node));
     } else {
@@ -239,7 +239,7 @@ static enum healcl_status tensor_value(const struct evaluation *self, const stru
     const struct layout *layout = self->values->layouts[node->name];
     uint32_t axis;
     if (!layout)
-        REFUSE(self->error, "a tensor that is asked for its %s is not there",
+        REFUSE(self->error, "it uses the %s of a tensor that the call does not have",
                node->kind == DTYPE ? "dtype" : "layout");
     switch (node->kind) {
     case OFFSET: *value = layout->offset; return HEALCL_OK;

@@ -25,7 +25,7 @@ static enum healcl_status read_kind(const struct reader *reader, const cJSON *ob
         if (strcmp(parameter_traits[*kind].name, text) == 0)
             return HEALCL_OK;
     }
-    REFUSE_AT(reader, object, "kind", "'%s' is no kind of parameter", text);
+    REFUSE_AT(reader, object, "kind", "'%s' is not a kind of parameter", text);
 }
 
 static enum healcl_status read_dtype(const struct reader *reader, const cJSON *node,
@@ -65,11 +65,11 @@ static enum healcl_status read_values(const struct reader *reader, const cJSON *
         return HEALCL_OK;
     if (cJSON_GetArraySize(values) != 2)
         REFUSE_AT(reader, object, "values",
-                  "must be \"residues\" or the least and the largest one");
+                  "must be \"residues\", or a list of the least and the largest value");
     TRY(manifest_read_integer(reader, values->child, &parameter->low));
     TRY(manifest_read_integer(reader, values->child->next, &parameter->high));
     if (parameter->low > parameter->high)
-        REFUSE_AT(reader, object, "values", "the least is above the largest");
+        REFUSE_AT(reader, object, "values", "the least value is above the largest");
     return HEALCL_OK;
 }
 
@@ -92,12 +92,12 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     const bool is_out = parameter->kind == HEALCL_PARAMETER_OUT;
     const bool is_tensor = is_out || parameter->kind == HEALCL_PARAMETER_TENSOR;
     if (is_out != (strcmp(parameter->name, "out") == 0))
-        REFUSE_AT(reader, object, "name", "the parameter of kind out, and no other, is named out");
+        REFUSE_AT(reader, object, "name", "exactly the parameter of kind out must be named out");
     for (size_t i = 2; members[i] && !is_tensor; i++)
         if (manifest_member(object, members[i]))
-            REFUSE_AT(reader, object, members[i], "is for tensors");
+            REFUSE_AT(reader, object, members[i], "applies only to tensors");
     if (manifest_member(object, "reads") && !is_out)
-        REFUSE_AT(reader, object, "reads", "is for out");
+        REFUSE_AT(reader, object, "reads", "applies only to the parameter out");
     own->number = NO_INPUT;
     if (parameter->kind == HEALCL_PARAMETER_HINT || parameter->kind == HEALCL_PARAMETER_NOTHING)
         return HEALCL_OK;
@@ -114,8 +114,8 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     while (!is_out && own->number < end && operation->names.of[own->number].name)
         own->number++;
     if (!is_out && own->number == end)
-        REFUSE_AT(reader, object, NULL, "is more than %d tensors or %d integers", STEP_INPUTS,
-                  VENDOR_INTEGERS_MAX);
+        REFUSE_AT(reader, object, NULL, "exceeds the limit of %d tensors or %d integers",
+                  STEP_INPUTS, VENDOR_INTEGERS_MAX);
     operation->names.of[own->number] = (struct expression_name){parameter->name, is_tensor, true};
     operation->parameter_of[own->number] = (int)operation->form.parameter_count;
     if (is_tensor)
@@ -149,9 +149,9 @@ static enum healcl_status read_result(const struct reader *reader, const cJSON *
     const cJSON *result = manifest_member(object, "result"), *shape;
     const bool has_out = operation->names.of[VENDOR_OUT].name != NULL;
     if (has_out && result)
-        REFUSE_AT(reader, object, "result", "there is a parameter out already");
+        REFUSE_AT(reader, object, "result", "is not allowed beside a parameter out");
     if (!has_out && !result)
-        REFUSE_AT(reader, object, "result", "is missing, as a parameter out is");
+        REFUSE_AT(reader, object, "result", "is missing, and so is a parameter out");
     if (has_out)
         return HEALCL_OK;
     TRY(manifest_check_members(reader, result, members));
@@ -262,7 +262,7 @@ static enum healcl_status check_body_entry(const struct reader *reader, const cJ
     const enum operation_id id = form_id(*form);
     if (id == OPERATION_HOST_TO_DEVICE || id == OPERATION_DEVICE_TO_HOST ||
         id == OPERATION_FREE_DEVICE_TENSOR)
-        REFUSE_AT(reader, object, "name", "'%s' cannot be in a body", from->name);
+        REFUSE_AT(reader, object, "name", "'%s' is not allowed in a body", from->name);
     return HEALCL_OK;
 }
 
@@ -284,7 +284,7 @@ static enum healcl_status read_body_out(const struct reader *reader, const cJSON
     if (!cJSON_IsString(out) || !manifest_is_word(out->valuestring))
         REFUSE_AT(reader, object, "out", "must name a tensor");
     if (tensor_number(operation, made, out->valuestring) != NO_INPUT)
-        REFUSE_AT(reader, object, "out", "there is a tensor '%s' already", out->valuestring);
+        REFUSE_AT(reader, object, "out", "tensor '%s' already exists", out->valuestring);
     entry->out = EXPRESSION_NAMES_MAX + (int)made->count;
     return manifest_keep(reader, out->valuestring, &made->of[made->count++]);
 }
@@ -326,7 +326,7 @@ static enum healcl_status read_kernels(struct reader *reader, const cJSON *objec
     TRY(manifest_read_list(reader, object, "kernels", false, VENDOR_KERNELS_MAX, &list));
     for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
         if (manifest_member(item, "step"))
-            REFUSE_AT(reader, item, "step", "is for replacements");
+            REFUSE_AT(reader, item, "step", "applies only to replacements");
         struct vendor_kernel **kernel = &operation->kernels[operation->kernel_count++];
         TRY(manifest_read_kernel(reader, item, &operation->names, kernel));
         TRY(manifest_add_identity(reader, item, *kernel, &operation->identity));
@@ -368,7 +368,7 @@ static enum healcl_status read_operation(struct reader *reader, const cJSON *obj
     NEED_MEMORY(operation, reader->error);
     if (manifest_member(object, "examples"))
         REFUSE_AT(reader, object, "examples",
-                  "calls stand in transcripts now, in the folder examples/ beside the manifest");
+                  "calls are now transcripts in the folder examples/ beside the manifest");
     TRY(manifest_check_members(reader, object, members));
     TRY(manifest_read_word(reader, object, "name", &operation->name));
     TRY(manifest_read_text(reader, object, "meaning", false, (size_t)TEXT_MAX * 2, &meaning));
@@ -459,7 +459,7 @@ enum healcl_status manifest_read(struct vendor_operations *handle, const char *f
         unsigned line = 1;
         for (size_t i = 0; i < stop; i++)
             line += text[i] == '\n';
-        REFUSE(error, "%.200s:%u: it is no JSON", file, line);
+        REFUSE(error, "%.200s:%u: it is not JSON", file, line);
     }
     reader.root = root;
     const char *slash = strrchr(file, '/');

@@ -15,7 +15,7 @@ enum { SOURCE_MAX = 4 << 20, PATH_SIZE = 1024 };
 
 /* ---------------------------------------------------------------- files */
 
-#define TRUST "only a folder that is trusted may have that: --trust DIR"
+#define TRUST "allowed only in a trusted folder: --trust DIR"
 
 /* The path of a file in the manifest's folder that a member names. */
 static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
@@ -24,12 +24,12 @@ static enum healcl_status path_of(const struct reader *reader, const cJSON *obje
     const char *name;
     TRY(manifest_read_text(reader, object, member, true, TEXT_MAX, &name));
     if (strchr(name, '/') || *name == '.')
-        REFUSE_AT(reader, object, member, "must be a file of the manifest's own folder");
+        REFUSE_AT(reader, object, member, "must be a file in the manifest's own folder");
     if (snprintf(path, PATH_SIZE, "%s/%s", reader->folder, name) >= PATH_SIZE)
         REFUSE_AT(reader, object, member, "its path is too long");
     if (!reader->is_trusted && file_leads_out(reader->folder, path))
-        REFUSE_AT(reader, object, member, "'%s' is a link out of the manifest's folder: " TRUST,
-                  name);
+        REFUSE_AT(reader, object, member,
+                  "'%s' is a link that leads out of the manifest's folder: " TRUST, name);
     NEED_MEMORY(input_note(path, NULL), reader->error);
     return HEALCL_OK;
 }
@@ -74,7 +74,7 @@ static enum healcl_status check_options(const struct reader *reader, const cJSON
                   "'%s' is neither -D NAME[=VALUE], -cl-..., -w nor -Werror: " TRUST, word);
     }
     if (is_name)
-        REFUSE_AT(reader, object, "options", "the name behind -D is missing");
+        REFUSE_AT(reader, object, "options", "the name after -D is missing");
     return HEALCL_OK;
 }
 
@@ -90,7 +90,7 @@ static enum healcl_status read_source(const struct reader *reader, const cJSON *
     TRY_AT(reader, object, "source", file_read(path, SOURCE_MAX, &text, &length, reader->error));
     enum healcl_status status = HEALCL_OK;
     if (strlen((const char *)text) != length)
-        status = ERROR(reader->error, HEALCL_REFUSED, "the file holds a byte 0");
+        status = ERROR(reader->error, HEALCL_REFUSED, "the file contains a zero byte");
     if (status == HEALCL_OK)
         status = manifest_keep(reader, (const char *)text, &kernel->source);
     free(text);
@@ -111,9 +111,9 @@ static enum healcl_status read_defines(const struct reader *reader, const cJSON 
         REFUSE_AT(reader, object, "defines", "must be an object");
     for (const cJSON *item = defines->child; item; item = item->next) {
         if (kernel->define_count == VENDOR_DEFINES_MAX)
-            REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_DEFINES_MAX);
+            REFUSE_AT(reader, item, NULL, "exceeds the limit of %d", VENDOR_DEFINES_MAX);
         if (!manifest_is_word(item->string))
-            REFUSE_AT(reader, item, NULL, "is no name of a macro");
+            REFUSE_AT(reader, item, NULL, "is not a valid macro name");
         TRY(manifest_keep(reader, item->string, &kernel->defines[kernel->define_count].name));
         TRY(manifest_read_expression(reader, item, names,
                                      &kernel->defines[kernel->define_count++].value));
@@ -156,7 +156,7 @@ static enum healcl_status read_tunable_values(const struct reader *reader, const
         TRY(manifest_read_integer(reader, item, &value));
         for (uint32_t i = 0; i < tunable->count; i++)
             if (tunable->values[i] == value)
-                REFUSE_AT(reader, item, NULL, "%" PRId64 " is there twice", value);
+                REFUSE_AT(reader, item, NULL, "%" PRId64 " appears twice", value);
         tunable->values[tunable->count++] = value;
     }
     return HEALCL_OK;
@@ -175,14 +175,14 @@ static enum healcl_status read_tunables(const struct reader *reader, const cJSON
         const uint32_t number = VENDOR_TUNABLES + kernel->tunable_count;
         struct vendor_tunable *tunable = &kernel->tunables[kernel->tunable_count];
         if (kernel->tunable_count == VENDOR_TUNABLES_MAX)
-            REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_TUNABLES_MAX);
+            REFUSE_AT(reader, item, NULL, "exceeds the limit of %d", VENDOR_TUNABLES_MAX);
         if (!manifest_is_word(item->string))
-            REFUSE_AT(reader, item, NULL, "is no name of a macro");
+            REFUSE_AT(reader, item, NULL, "is not a valid macro name");
         for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++)
             if (names->of[i].name && strcmp(names->of[i].name, item->string) == 0)
-                REFUSE_AT(reader, item, NULL, "something else is named '%s'", item->string);
+                REFUSE_AT(reader, item, NULL, "the name '%s' is already used", item->string);
         if (manifest_member(manifest_member(object, "defines"), item->string))
-            REFUSE_AT(reader, item, NULL, "a define is named '%s'", item->string);
+            REFUSE_AT(reader, item, NULL, "a define is already named '%s'", item->string);
         TRY(manifest_keep(reader, item->string, &tunable->name));
         TRY(read_tunable_values(reader, item, tunable));
         names->of[number] = (struct expression_name){tunable->name, .is_known = true};

@@ -102,7 +102,7 @@ enum healcl_status manifest_check_members(const struct reader *reader, const cJS
         if (!names[i])
             REFUSE_AT(reader, child, NULL, "is not known");
         if (manifest_member(object, child->string) != child)
-            REFUSE_AT(reader, child, NULL, "is there twice");
+            REFUSE_AT(reader, child, NULL, "appears twice");
     }
     return HEALCL_OK;
 }
@@ -129,12 +129,12 @@ enum healcl_status manifest_read_text(const struct reader *reader, const cJSON *
     if (!value)
         REFUSE_AT(reader, object, name, "is missing");
     if (!cJSON_IsString(value) || !*value->valuestring)
-        REFUSE_AT(reader, object, name, "must be a text");
+        REFUSE_AT(reader, object, name, "must be a string");
     if (strlen(value->valuestring) > most)
         REFUSE_AT(reader, object, name, "is longer than %zu characters", most);
     for (const char *c = value->valuestring; *c; c++)
         if (*c < ' ' || *c > '~')
-            REFUSE_AT(reader, object, name, "holds more than printable ASCII");
+            REFUSE_AT(reader, object, name, "contains more than printable ASCII");
     return manifest_keep(reader, value->valuestring, text);
 }
 
@@ -151,7 +151,7 @@ enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *
 {
     TRY(manifest_read_text(reader, object, name, true, WORD_MAX, text));
     if (!manifest_is_word(*text))
-        REFUSE_AT(reader, object, name, "'%s' is no name of letters, digits and underscores",
+        REFUSE_AT(reader, object, name, "'%s' is not a name of letters, digits and underscores",
                   *text);
     return HEALCL_OK;
 }
@@ -180,7 +180,7 @@ enum healcl_status manifest_read_choice(const struct reader *reader, const cJSON
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(words[*index], text ? text : absent) == 0)
             return HEALCL_OK;
-    REFUSE_AT(reader, object, name, "'%s' is none of those there are", text);
+    REFUSE_AT(reader, object, name, "'%s' is not an allowed value", text);
 }
 
 enum healcl_status manifest_read_expression(const struct reader *reader, const cJSON *node,
@@ -192,12 +192,12 @@ enum healcl_status manifest_read_expression(const struct reader *reader, const c
     if (cJSON_IsNumber(node)) {
         if (!(fabs(node->valuedouble) <= 9007199254740992.0) ||
             floor(node->valuedouble) != node->valuedouble)
-            REFUSE_AT(reader, node, NULL, "is no integer that can be read here: write it as text");
+            REFUSE_AT(reader, node, NULL, "must be an integer up to 2^53, or a string");
         snprintf(number, sizeof number, "%.0f", node->valuedouble);
     } else if (cJSON_IsString(node)) {
         text = node->valuestring;
     } else {
-        REFUSE_AT(reader, node, NULL, "must be an expression: a text or an integer");
+        REFUSE_AT(reader, node, NULL, "must be an expression: a string or an integer");
     }
     TRY_AT(reader, node, NULL,
            expression_parse(text, names, reader->arena, expression, reader->error));
@@ -230,6 +230,6 @@ enum healcl_status manifest_read_integer(const struct reader *reader, const cJSO
         strspn(node->valuestring, "-0123456789") == strlen(node->valuestring))
         *value = strtoll(node->valuestring, &end, 10);
     if (*end || errno == ERANGE)
-        REFUSE_AT(reader, node, NULL, "must be an integer of 64 bits: one above 2^53 as a text");
+        REFUSE_AT(reader, node, NULL, "must be a 64-bit integer, as a string above 2^53");
     return HEALCL_OK;
 }

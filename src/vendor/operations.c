@@ -68,7 +68,7 @@ static enum healcl_status read_folder(struct vendor_operations *handle, const ch
     if (count < 0)
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
     if (count == 0)
-        status = ERROR(error, HEALCL_USAGE, "the folder '%.480s' has no manifest, *.json", folder);
+        status = ERROR(error, HEALCL_USAGE, "the folder '%.480s' has no manifest (*.json)", folder);
     else if (count > MANIFESTS_MAX)
         status = ERROR(error, HEALCL_USAGE, "the folder '%.480s' has more than %d manifests",
                        folder, MANIFESTS_MAX);

@@ -40,11 +40,11 @@ def fails(words, *arguments):
 
 
 def check_usage():
-    fails("--audit takes a share of the time as 2%, not 'much'", "--requests", "2", "--audit", "much")
+    fails("--audit takes a share such as 2%, not 'much'", "--requests", "2", "--audit", "much")
     for share in "0%", "0.02", "2", "101%", "2%%", "1e1%", ".5%":
-        fails(f"--audit takes a share of the time as 2%, not '{share}'", "--requests", "2", "--audit", share)
-    fails("--audit goes with --requests, on a device", "--audit", "2%")
-    fails("--audit goes with --requests, on a device", "--requests", "2", "--audit", "2%", "--reference")
+        fails(f"--audit takes a share such as 2%, not '{share}'", "--requests", "2", "--audit", share)
+    fails("--audit needs --requests, and a device", "--audit", "2%")
+    fails("--audit needs --requests, and a device", "--requests", "2", "--audit", "2%", "--reference")
 
 
 def check_right():
@@ -58,11 +58,11 @@ def check_right():
     for key in "steps", "steps_audited", "audits", "elements":
         assert audit[key] == sum(kernel[key] for kernel in audit["kernels"]), audit
     text = run("--requests", "3", "--audit", "50%", TRANSCRIPT).stdout
-    assert re.search(r"^audited +\d+ times a step, \d+ elements, in .*%", text, re.M), text
+    assert re.search(r"^audited +\d+ runs of a step, \d+ elements, in .*%", text, re.M), text
     assert re.search(r"^covered +\d+ of \d+ steps", text, re.M), text
     # So small a share audits nothing, which is no verdict.
     none = run("--requests", "2", "--audit", "0.000001%", TRANSCRIPT).stdout
-    assert re.search("^audited +nothing: ", none, re.M) and "times a step" not in none, none
+    assert re.search("^audited +nothing: ", none, re.M) and "runs of a step" not in none, none
     none = run("--requests", "2", "--audit", "0.000001%", "--json", "-", TRANSCRIPT).stdout
     assert json.loads(none)["audit"]["verdict"] == "nothing audited", none
     assert "audit" not in json.loads(run("--requests", "2", "--json", "-", TRANSCRIPT).stdout)

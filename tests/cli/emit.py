@@ -137,7 +137,7 @@ def check_package(folder):
                    FAULTY_NO_COMPILER="1"), code)
     manifest["programs"]["0"] = "../above"
     (emitted / "manifest.json").write_text(json.dumps(manifest))
-    expect(run("compile", "--from", emitted, "-o", package), 3, "'../above' is no name of a file")
+    expect(run("compile", "--from", emitted, "-o", package), 3, "'../above' is not the name of a file")
 
 
 def check_manifests(folder):

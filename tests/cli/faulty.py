@@ -98,18 +98,18 @@ def check_loops(folder):
     expect(run(NO_FAULT, *digits), 0)
     refused = run(NO_FAULT, *digits, cache=cache)
     expect(refused, 3)
-    assert "on this device loops end after 4100" in refused.stderr, refused.stderr
+    assert "this device ends loops after 4100" in refused.stderr, refused.stderr
 
 
 def check_vectors(folder):
     """The self-test tries vectors' products, and hints to caches, and does without what fails."""
     vectors = {"HEALCL_VARIANT": "vectors", "HEALCL_TUNING": "multiply=doubles"}
     for i, (fault, key, value, told) in enumerate((
-            (LARGE, "multiply_wrong", ["doubles"], "multiply=doubles is wrong, others are used"),
-            (SMALL, "multiply_wrong", ["doubles"], "multiply=doubles is wrong, others are used"),
-            (LAZY, "multiply_wrong", ["doubles", "halves", "mul_hi"], "others are used"),
-            (CRASHING, "without", "hints to its caches", "without hints"),
-            (UNKNOWN, "without", "hints to its caches", "without hints"))):
+            (LARGE, "multiply_wrong", ["doubles"], "multiply=doubles is wrong; healcl uses another"),
+            (SMALL, "multiply_wrong", ["doubles"], "multiply=doubles is wrong; healcl uses another"),
+            (LAZY, "multiply_wrong", ["doubles", "halves", "mul_hi"], "healcl uses another"),
+            (CRASHING, "without", "cache hints", "without cache hints"),
+            (UNKNOWN, "without", "cache hints", "without cache hints"))):
         cache = f"{folder}/vectors{i}"
         expect(run(fault, "run", "-q", "transcripts/modular.json", cache=cache, **vectors), 0)
         devices = json.loads(expect(run(NO_FAULT, "devices", "--json", "-", cache=cache), 0))["devices"]
@@ -118,7 +118,7 @@ def check_vectors(folder):
         assert value in [device.get(key) for device in devices], (fault, devices)
         assert told in expect(run(NO_FAULT, "devices", cache=cache), 0), fault
     # Nothing is cached, and a child tests the device.
-    assert "without hints" in expect(run(CRASHING, "devices", cache=f"{folder}/child", **vectors), 0)
+    assert "without cache hints" in expect(run(CRASHING, "devices", cache=f"{folder}/child", **vectors), 0)
 
 
 def check_warnings(folder):
@@ -205,7 +205,7 @@ def check_allocation():
     assert told["verified"] and told["fallbacks"] > 0, told
     result = run(NO_FAULT, "run", "--requests", "1", transcript, **limit)
     assert result.returncode == 3, result
-    assert re.search(r'entry \d+ \(host_to_device\): tensor "?\w+"? takes \d+ bytes, and .* allocates '
+    assert re.search(r'entry \d+ \(host_to_device\): tensor "?\w+"? takes \d+ bytes, but .* allocates '
                      r"at most 262144 at once\n", result.stderr), result.stderr
 
 
@@ -270,7 +270,7 @@ def main():
         found = json.loads(told)
         assert found["outcome"] == "whole run differs" and "first" not in found, found
         told = expect(run(LATER, "diagnose", "transcripts/aliasing.json", **staged), 1)
-        assert "every step agrees with the host reference alone, the whole run does not: " \
+        assert "each step alone agrees with the host reference, but the whole run does not: " \
             f"{found['failure']}\n" in told and found["failure"].startswith("entry "), told
         # A failed write loses no results.
         full = run(NEGATION, "diagnose", "-o", "/dev/full", "transcripts/modular.json")

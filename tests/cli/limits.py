@@ -149,7 +149,7 @@ class Test:
 def check_refusals(test, *mode, command="run"):
     options = {"command": command}
     visits = "%s elements to visit, above the limit of 4398046511104"
-    test.refused("entry 2 (device_to_host): argument 't': working on it takes 2147483648 bytes "
+    test.refused("entry 2 (device_to_host): argument 't': its scratch memory takes 2147483648 bytes "
                  "beside 8 in use, above the limit of 16777216", download(1 << 28),
                  *mode, "--memory-limit", "16M", **options)
     test.refused("entry 2 (device_to_host): argument 't': " + visits % (1 << 59),
@@ -158,7 +158,7 @@ def check_refusals(test, *mode, command="run"):
                  axis_modsum(1 << 59), *mode, **options)
     test.refused("entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': "
                  + visits % "at least 18446744073709551615", full_q(1 << 40), *mode, **options)
-    test.refused("entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': working on it takes "
+    test.refused("entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': its scratch memory takes "
                  "1600640000 bytes beside 136 in use, above the limit of 1073741824", full_q(10000),
                  *mode, "--memory-limit", "1G", **options)
     test.refused("entry 4 (axis_modsum): argument 'a': 1048577 elements to visit, above the limit "
@@ -183,7 +183,7 @@ def check_many_moduli(test):
     run = test.run(full_q(40000), "--memory-limit", "1T", "--no-fallback")
     test.expect(run.code == 3 and run.err == "healcl: t.json: entry 5 "
                 "(apply_g_decomp_relative_to_full_q): argument 'q': 40000 moduli are more than the "
-                "32768 that a device combines\n", "40000 moduli", run)
+                "32768 that devices support\n", "40000 moduli", run)
 
 
 def main():

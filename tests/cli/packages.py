@@ -95,7 +95,7 @@ def check_runs(folder):
                HEALCL_TUNING="general,local_size=2"), 0, "by the package")
     missing = expect(run("run", "--no-fallback", "--package", package,
                          "transcripts/digits_full_q.json", compiler=False), 4,
-                     "make one with healcl compile").stderr
+                     "make another with healcl compile").stderr
     assert re.search(r"program '\S+' with options '.*-D .*' is not in '.*runs.healcl'", missing), missing
     # A compiler that is there is not asked either.
     expect(run("run", "--no-fallback", "--package", package, "transcripts/digits_full_q.json"), 4,
@@ -175,7 +175,7 @@ def check_cache(folder):
         path.write_bytes(names[path])
     else:
         sys.exit("no program is built when its binary is missing")
-    compile_all(2, "no folder to keep programs in", at="")
+    compile_all(2, "there is no folder for programs", at="")
     compile_all(2, "cannot write '/dev/null/cache/binary_", at="/dev/null/cache")
     compile_all(2, ": Not a directory", at="/dev/null/cache")
 
@@ -329,9 +329,9 @@ def refusals(package, folder):
         line = re.sub(r"(not '|device )[\d:]*( ?<name>|OpenCL \d[^']*)", r"\1<device>", line)
         line = re.sub(r"options '[^']+'", "options '<options>'", line)
         line = re.sub(r"up to \d+\)", "up to <number>)", line)
-        line = re.sub(r"(it is no good zip|manifest.json|binary_<hash>): [A-Z].*", r"\1: <libzip>", line)
+        line = re.sub(r"(it is not a valid zip file|manifest.json|binary_<hash>): [A-Z].*", r"\1: <libzip>", line)
         line = re.sub(r"[0-9a-f]{32}", "<hash>", line)
-        line = re.sub(r"(<hash> unpacks .* may have) \d+", r"\1 <number>", line)
+        line = re.sub(r"(<hash> unpacks .* allowed) \d+", r"\1 <number>", line)
         told.append(f"{name}\n    [{result.returncode}] {line}\n")
 
     refused("missing", folder / "missing.healcl")

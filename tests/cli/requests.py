@@ -101,13 +101,13 @@ def check_refusals(program, place, where):
                   code=3)
     program.fails("--input x: 'damaged.npy': ", *where, "-i", "x=damaged.npy", "model.json", code=3)
     program.fails("No such file", *where, "-i", "x=none.npy", "model.json", code=2)
-    program.fails("no host_to_device is entry y", *where, "-i", "y=x.npy", "model.json", code=2)
-    program.fails("no host_to_device is entry 5", *where, "-i", "5=x.npy", "model.json", code=2)
-    program.fails("no host_to_device is entry name:4", *where, "-i", "name:4=x.npy", "model.json", code=2)
-    program.fails("--input: '1' is ambiguous: it names entries 1 and 4; 'entry:1' or 'entry:4' says "
-                  "which", *where, "-i", "1=x.npy", "numbers.json", code=2)
+    program.fails("'y' is neither the entry", *where, "-i", "y=x.npy", "model.json", code=2)
+    program.fails("'5' is neither the entry", *where, "-i", "5=x.npy", "model.json", code=2)
+    program.fails("'name:4' is neither the entry", *where, "-i", "name:4=x.npy", "model.json", code=2)
+    program.fails("--input: '1' is ambiguous: it names entries 1 and 4; write 'entry:1' or "
+                  "'entry:4'", *where, "-i", "1=x.npy", "numbers.json", code=2)
     program.fails("--input takes ENTRY=FILE.npy", *where, "-i", "x", "model.json", code=2)
-    program.fails("--requests or --steady is missing", *where, "--keep", "weights", "model.json", code=2)
+    program.fails("--keep needs --requests or --steady", *where, "--keep", "weights", "model.json", code=2)
     program.fails("there is no segment 'keys'", *where, "--requests", "2", "--keep", "keys",
                   "-i", "x=x.npy", "model.json", code=2)
 
@@ -148,7 +148,7 @@ def check_steady(program, place, where):
         if uploaded:
             assert len(steady["requests_ns"]) == 3 and min(steady["requests_ns"]) > 0, report
             assert steady["results_compared"] == (0 if "-i" in options else 4), report
-    program.fails("--steady goes without", *where, "--steady", "2", "--requests", "2",
+    program.fails("--steady cannot be combined", *where, "--steady", "2", "--requests", "2",
                   "steady.json", code=2)
 
 

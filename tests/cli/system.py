@@ -108,7 +108,7 @@ def test_cut_while_mapped(system):
         assert process.returncode == 3, process.returncode
         # Whichever comes first: an access, or the look at the file before results are told.
         assert one_line(errors.decode()) == f"healcl: '{file}': lost while it was read: the file " \
-            "was cut, or its disk failed\n" or "changed while it was read: it has 0 bytes" in \
+            "was truncated, or its disk failed\n" or "changed while it was read: it has 0 bytes" in \
             errors.decode(), errors
         for report in os.listdir(place):
             assert "error" in json.loads(Path(place, report).read_text()), report

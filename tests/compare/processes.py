@@ -106,8 +106,8 @@ def test_ignored_children(compare):
 def test_listing(compare):
     """healcl devices runs the self-tests that have not run, each in a process of its own."""
     for how, words, outcomes in (
-            ("crash", "runs its self-test: SIGSEGV", ["failed", "passed"]),
-            ("exit", "runs its self-test: exit code 42", ["failed", "passed"]),
+            ("crash", "ran its self-test: SIGSEGV", ["failed", "passed"]),
+            ("exit", "ran its self-test: exit code 42", ["failed", "passed"]),
             ("wrong", "fails its self-test", ["failed", "passed"]),
             ("mute", "- platform 1 Mute?[2J platform cannot be asked for its devices: "
              "CL_OUT_OF_RESOURCES (-5)\n", ["passed", "passed"]),

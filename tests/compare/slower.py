@@ -37,7 +37,7 @@ class Judge:
             done = subprocess.run([healcl, "compare", "--no-measure", "-d", "reference", *arguments],
                                   cwd=ROOT, env={**os.environ, **CLOCK, **environment},
                                   capture_output=True, text=True)
-            if "its times here spread" not in done.stderr:
+            if "its new times spread" not in done.stderr:
                 break
             for log in Path(environment.get("LD_DEBUG_OUTPUT", "/none/process")).parent.glob("*"):
                 log.unlink()

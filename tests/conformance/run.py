@@ -238,7 +238,7 @@ def fallbacks(runner, path, lacking, passes="none"):
         for kind in segment["operations_by_kind"]:
             if kind["fallbacks"]:
                 steps[kind["name"]] += kind["fallbacks"]
-                if kind["fallback_reason"] != "HEALCL_LACKS says so" or not kind["fallback_ns"]:
+                if kind["fallback_reason"] != "HEALCL_LACKS names it" or not kind["fallback_ns"]:
                     runner.fail(path, "without %s: %s" % (lacking, kind))
     return steps
 

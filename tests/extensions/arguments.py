@@ -55,9 +55,9 @@ CASES = [
                                  ("global volatile", "char", "char"), ("global", "short2", "short2"),
                                  ("global", "float", "float"), ("global", "double2", "double2"))],
     (TAKES, ["out", "a"],
-     " takes 5 arguments, but the manifest gives 4, tensors' offsets and strides among them"),
+     " takes 5 arguments, but the manifest gives 4, tensors' offsets and strides included"),
     (TAKES, ["out", "a", "f", "f"],
-     " takes 5 arguments, but the manifest gives 6, tensors' offsets and strides among them"),
+     " takes 5 arguments, but the manifest gives 6, tensors' offsets and strides included"),
 ]
 
 

@@ -152,18 +152,18 @@ def checks(folder):
     told = folder.run("check", "--quick", code=1,
                       **({} if IS_ALL else {"HEALCL_VARIANT": "general"}))
     for line in (r"both +(\d+)/\1 +(\d+)/\2", r"body_only +- +(\d+)/\1",
-                 "kernel_only +- +-  not checked: no body to compare with",
-                 "none +- +-  not checked: no call of it in examples/",
+                 "kernel_only +- +-  not checked: there is no body to compare with",
+                 "none +- +-  not checked: no transcript in examples/ calls it",
                  r"elsewhere +- +(\d+)/\1", r"first_row +(\d+)/\1 +(\d+)/\2",
-                 "scale, of m.json, ran nothing: no body to compare with",
-                 "scale, of m.json, ran nothing: no call of it in examples/",
-                 "scale, of m.json, ran nothing: it is for other devices"):
+                 "scale of m.json never ran: there is no body to compare with",
+                 "scale of m.json never ran: no transcript in examples/ calls it",
+                 "scale of m.json never ran: it is for other devices"):
         assert re.search(f"\n{line}\n", told), (line, told)
-    assert ("; 2 operations not checked; 2 kernels of manifests ran nothing\n" in told
+    assert ("; 2 operations not checked; 2 kernels of manifests never ran\n" in told
             and "\nFAILED: the " in told), told
     # Unchecked operations are never right.
     for name in "none", "kernel_only":
-        assert "\nnothing is checked; 1 operation not checked; 1 kernel" in folder.run(
+        assert "\nnothing was checked; 1 operation not checked; 1 kernel" in folder.run(
             "check", "--op", name, code=1)
         made = folder.json("check", "--op", "_" + name, code=1)
         assert not made["verified"] and not made["examples"][0]["checked"], made
@@ -212,7 +212,7 @@ def wrong_kernels(folder):
     folder.write("scale.cl", SCALE.replace("= x;", "= x;\n    if (i = f)\n        return;"))
     folder.take(operation("both", True, True))
     told = folder.run("check", "--op", "both", HEALCL_CACHE_DIR="", POCL_CACHE_DIR=folder.path)
-    assert "healcl: warning: the compiler says of manifests' sources:" in told, told
+    assert "healcl: warning: messages of the compiler about manifests' sources:" in told, told
     assert "scale.cl:9:" in told, told
     # A kernel whose work-groups do not fit some sizes is refused there.
     uneven = operation("both", True, True)
@@ -286,7 +286,7 @@ def idle_kernels(folder):
             ({"device": "no such device"}, "it is for other devices", 0)):
         folder.write("m.json", json.dumps({"healcl": 1, "replacements": [{**one, **change}]}))
         told = folder.run(*check, code=1)
-        line, = [line for line in told.splitlines() if line.startswith("vendors_mod_2, of m.json, ran ")]
+        line, = [line for line in told.splitlines() if line.startswith("vendors_mod_2 of m.json never ran: ")]
         assert re.split(r"\d+", why)[-1] in line or "rank" in why, (line, why)
         listed = folder.json("inspect", "--kernels", file)["kernels"]
         row, = [row for row in listed if row["kernel"] == "vendors_mod_2"]
@@ -355,9 +355,9 @@ def benchmarks(folder):
                      "as the kernel", told) and "not checked" not in told, told
     told = folder.run("bench", "--op", "kernel_only", "--repeat", "3")
     assert told.count("kernel_only, not checked  ") == 1 and "as long" not in told, told
-    assert "--n means nothing to both" in folder.run("bench", "--op", "both", "--n", "8", code=2)
-    assert "no transcript in examples/ calls 'no_examples'" in folder.run("bench", "--op", "no_examples", code=2)
-    assert "no operation 'third' is measured" in folder.run("bench", "--op", "third", code=2)
+    assert "--n does not apply to both" in folder.run("bench", "--op", "both", "--n", "8", code=2)
+    assert "'no_examples' cannot be measured" in folder.run("bench", "--op", "no_examples", code=2)
+    assert "bench cannot measure 'third'" in folder.run("bench", "--op", "third", code=2)
 
 
 def main():

@@ -100,7 +100,7 @@ STEPS = BOTH + [("the modulus of another column", "column * p_1]", "(column > 0 
 MANIFESTS = [({"kernel": "other"}, "CL_INVALID_KERNEL_NAME"),
              ({"arguments": ["b", "a", "out", "p", "shape(out, 1)", "size(out)"]}, "out[0, 0] is "),
              ({"global": 0}, "out[0, 0] is "),
-             ({"global": "size(out) * 65536", "local": 65536}, "work-groups of 65536 work-items are more than "),
+             ({"global": "size(out) * 65536", "local": 65536}, "work-groups of 65536 work-items are larger than "),
              ({"when": "size(out) * 9223372036854775807 > 0"}, "a value is beyond 64 bits"),
              ({"defines": {"TYPE_out": 1}}, "does not build")]
 

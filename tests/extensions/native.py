@@ -85,7 +85,7 @@ def main():
                 ('"rank(a) == 1"', '"rank(a) =="', "rules[0]: column 11: a value is missing"),
                 ("value + 1", "value +", "arguments[3]: column 8: a value is missing"),
                 ("native.so", "other.so", "other.so: cannot open shared object"),
-                ("native.so", "../native.so", "must be a file of the manifest's own folder"),
+                ("native.so", "../native.so", "must be a file in the manifest's own folder"),
                 ('"entry"', '"global": 1, "entry"', "kernels[0].global: is not known")):
             manifest(old, new)
             told = run("--ops", ops, code=3)

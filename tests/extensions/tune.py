@@ -132,7 +132,7 @@ def main():
         os.rename(f"{path}/none", f"{path}/examples")
         # A folder or file that cannot be written is noticed before anything is measured.
         told = folder.run("tune", "--ops", path, "--op", "scale", code=2, kept="/dev/null/kept")
-        assert told == "healcl: cannot keep a choice in '/dev/null/kept': Not a directory\n", told
+        assert told == "healcl: cannot store a choice in '/dev/null/kept': Not a directory\n", told
         told = folder.run("tune", "--ops", path, "--op", "scale", "--save", "/dev/null/x", code=2)
         assert told == "healcl: cannot write '/dev/null/x': Not a directory\n", told
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"

@@ -77,10 +77,10 @@ def check_unlike(ends, version, place):
     """Another version, transcript or plan."""
     for command, file in (serve, "model.json"), (run, SPLIT):
         good = (command(file),)
-        ends.of("its version of healcl is not the one of rank 0", good,
+        ends.of("its version of healcl differs from rank 0's", good,
                 (command(file), *instead(version)), 3)
-        ends.of("its transcript is not the one of rank 0", good, (command(changed(file, place)),), 3)
-        ends.of("its plan is not the one of rank 0", good, (command(file, "--passes", "none"),), 3)
+        ends.of("its transcript differs from rank 0's", good, (command(changed(file, place)),), 3)
+        ends.of("its plan differs from rank 0's", good, (command(file, "--passes", "none"),), 3)
 
 
 def check_opening(ends, driver):

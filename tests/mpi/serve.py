@@ -115,7 +115,7 @@ def check_usage(launcher):
     refuse(launcher, "--input is missing", "--results", "out", "model.json")
     refuse(launcher, "unrecognized option '--nothing'", "--nothing")
     refuse(launcher, "No such file", "-i", "x=nothing", "--results", "out", "model.json")
-    refuse(launcher, "--results 'in' writes over the input --input 'in'", "-i", "x=in", "--results", "in",
+    refuse(launcher, "--results 'in' would overwrite the input --input 'in'", "-i", "x=in", "--results", "in",
            "model.json")
 
 

@@ -200,7 +200,8 @@ static void the_reference_never_leads(void **state)
          "steady request Chip is slower than the host reference on 1 of 1 transcript, "
          "and 0.50 times as fast (0.50 to 0.50)."},
         {10, 0, 10,
-         "In compute the difference of Chip and the host reference is within noise: 1.00 times as "
+         "In compute the difference between Chip and the host reference is within noise: 1.00 "
+         "times as "
          "fast (1.00 to 1.00)."},
         {10, 20, 5,
          "than Other on 1 of 1 transcript, and 2.00 times as fast (2.00 to 2.00). In compute Chip "
@@ -278,7 +279,7 @@ static void the_lead_claims_what_intervals_show(void **state)
                              "transcripts, slower on 1, and 1.42 times as fast on average (0.25 "
                              "to 3.89).");
     compare_put_number(comparison.top, "repeat", 1); /* there is no interval */
-    assert_lead(&comparison, "right. One run of each tells no device from another.");
+    assert_lead(&comparison, "right. One run of each is too few to compare devices.");
     comparison_release(&comparison);
 }
 

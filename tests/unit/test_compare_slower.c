@@ -80,17 +80,16 @@ static void intervals_decide(void **state)
         "compute: 1.44 times the time in base.json (1.20 to 1.76 at 95 %), more than 10 % "
         "slower");
     assert_judged(&comparison, run, 1, true,
-                  "steady request: it is not judged by base.json: too few runs for an interval (0 "
-                  "here, 0 there, 7 of each are needed)");
+                  "steady request: cannot be judged by base.json: too few runs for an interval (0 "
+                  "here, 0 in the baseline; 7 of each are needed)");
     assert_int_equal(compare_worst(&comparison), EXIT_SLOWER);
     compare_put_number(comparison.top, "fail_slower_percent", 20); /* all of it must be beyond */
     assert_judged(&comparison, run, 0, false,
                   "compute: 1.44 times the time in base.json (1.20 to 1.76 at 95 %), not certainly "
                   "more than 20 % slower");
     put_samples(run, "split.compute_ns", "[1, 2, 3, 300, 400, 400, 400]"); /* a busy machine */
-    assert_judged(
-        &comparison, run, 0, false,
-        "compute: it is not judged by base.json: its times here spread by more than 30 %");
+    assert_judged(&comparison, run, 0, false,
+                  "compute: cannot be judged by base.json: its new times spread by more than 30 %");
     put_samples(run, "split.compute_ns", now);
     put_samples(run, "split.compute_ns", "[1, 1, 1, 1, 1, 1]");
     put_samples(run, "steady.requests_ns", now);
@@ -100,8 +99,8 @@ static void intervals_decide(void **state)
                   "certainly more than 20 % slower");
     assert_judged(
         &comparison, run, 0, false,
-        "compute: it is not judged by base.json: too few runs for an interval (6 here, 10 "
-        "there, 7 of each are needed)");
+        "compute: cannot be judged by base.json: too few runs for an interval (6 here, 10 "
+        "in the baseline; 7 of each are needed)");
     comparison_release(&comparison);
 }
 

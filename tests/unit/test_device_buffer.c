@@ -196,10 +196,10 @@ static void empties_the_pool_for_room(void **state)
     helper.fail_at = helper.calls + 1;
     helper.fail_after = true;
     assert_int_equal(device_buffer_acquire(device, 5 * MIB, false, &buffer, &error), HEALCL_DEVICE);
-    assert_string_equal(
-        error.message, "no room for 5242880 bytes beside 0 bytes in use (--max-device-memory makes "
-                       "do with less): clCreateBuffer failed: "
-                       "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
+    assert_string_equal(error.message,
+                        "cannot allocate 5242880 bytes beside 0 bytes in use (--max-device-memory "
+                        "needs less): clCreateBuffer failed: "
+                        "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
     assert_int_equal(error.opencl_code, CL_MEM_OBJECT_ALLOCATION_FAILURE);
     helper.fail_at = 0;
     healcl_device_close(device);

@@ -151,7 +151,7 @@ static void refuses_what_does_not_fit(void **state)
     struct healcl_device_options options = all_of(&caller);
     options.queue = other.queue;
     assert_int_equal(healcl_device_open_with(&options, &device, &error), HEALCL_USAGE);
-    assert_string_equal(error.message, "the queue is of another context");
+    assert_string_equal(error.message, "the queue belongs to another context");
     options = (struct healcl_device_options){.queue = caller.queue};
     assert_int_equal(healcl_device_open_with(&options, &device, &error), HEALCL_USAGE);
     options = (struct healcl_device_options){.context = caller.context};
@@ -161,7 +161,7 @@ static void refuses_what_does_not_fit(void **state)
     options = (struct healcl_device_options){.context = caller.context,
                                              .device = (cl_device_id)(void *)&caller};
     assert_int_equal(healcl_device_open_with(&options, &device, &error), HEALCL_USAGE);
-    assert_string_equal(error.message, "no platform lists that device");
+    assert_string_equal(error.message, "no platform lists the given device");
     assert_int_equal(healcl_device_open_with(NULL, NULL, &error), HEALCL_USAGE);
     close_caller(&caller);
     close_caller(&other);

@@ -166,26 +166,26 @@ static void refused_selectors(void **state)
     size_t index = 0;
     assert_int_equal(device_select(list, 2, "xyz", &index, &error), HEALCL_USAGE);
     assert_string_equal(error.message, "no device matches 'xyz'; there are 0:0 small CPU (it has "
-                                       "no compiler: it needs a package, which healcl "
-                                       "compile makes), 0:1 large CPU");
+                                       "no compiler, so it needs a package from healcl "
+                                       "compile), 0:1 large CPU");
     assert_int_equal(device_select(list, 2, "2:0", &index, &error), HEALCL_USAGE);
     assert_int_equal(device_select(list, 2, "0:", &index, &error), HEALCL_USAGE);
     assert_int_equal(device_select(list, 2, "0:0x", &index, &error), HEALCL_USAGE);
     assert_int_equal(device_select(list, 2, "gpu", &index, &error), HEALCL_USAGE);
     assert_int_equal(device_select(list, 2, "small", &index, &error), HEALCL_USAGE);
     assert_string_equal(error.message, "device 0:0 small CPU cannot be used: it has no "
-                                       "compiler: it needs a package, which healcl compile makes");
+                                       "compiler, so it needs a package from healcl compile");
     assert_int_equal(device_select(list, 1, NULL, &index, &error), HEALCL_USAGE);
     assert_string_equal(
         error.message,
-        "no device can be used; there is 0:0 small CPU (it has no compiler: it needs a "
-        "package, which healcl compile makes)");
+        "no device can be used; there is 0:0 small CPU (it has no compiler, so it needs a "
+        "package from healcl compile)");
     device_allow_packaged(list, 2);
     OK(device_select(list, 2, "small", &index, &error));
     assert_int_equal(index, 0);
     assert_int_equal(device_select(NULL, 0, "cpu", &index, &error), HEALCL_DEVICE);
     assert_string_equal(error.message, "no OpenCL platform with a device is installed (package "
-                                       "pocl-opencl-icd brings one for CPUs)");
+                                       "pocl-opencl-icd provides one for CPUs)");
     assert_int_equal(device_select(NULL, 0, NULL, &index, NULL), HEALCL_DEVICE);
 }
 

@@ -404,11 +404,11 @@ static void refuses_wrong_files(void **state)
 #define VALUE(text) "{\"comment\":\"\",\"device\":{\"name\":\"a\"},\"tuning\":{" text "}}"
 #define DEVICE(text) "{\"comment\":\"\",\"device\":{" text "},\"tuning\":{}}"
     static const char *const cases[][2] = {
-        {"{\"comment\": [", "it is no JSON from byte 13 on"},
-        {"[]", "it is not an object of comment, device and tuning alone"},
-        {DEVICE("\"name\":\"*\""), "device: there is no pattern of more than wildcards"},
-        {DEVICE("\"colour\":\"a\""), "device: 'colour' is no pattern"},
-        {DEVICE("\"name\":1"), "device: 'name' is no pattern"},
+        {"{\"comment\": [", "it is not JSON at byte 13"},
+        {"[]", "it is not an object with just comment, device and tuning"},
+        {DEVICE("\"name\":\"*\""), "device: a pattern must contain more than wildcards"},
+        {DEVICE("\"colour\":\"a\""), "device: 'colour' is not a pattern"},
+        {DEVICE("\"name\":1"), "device: 'name' is not a pattern"},
         {VALUE("\"colour\":3"), "tuning: 'colour=3' is neither a tunable"},
         {VALUE("\"local_size\":512"), "tuning: 'local_size=512' is"},
         {VALUE("\"elements_per_item\":1.5"), "tuning: 'elements_per_item=1.5' is"},

@@ -436,14 +436,15 @@ static void loops_end(void **state)
     script_call(&script, "a", "zeros", "(2,3) :int64");
     script_call(&script, "out", "zeros", "(2,3,5000) :int64");
     script_call(&script, "out", "apply_g_decomp", "a 5000 1 out");
-    expect_loops_to_end(&script, "entry 2 (apply_g_decomp): 5128 rounds of loops in one work-item, "
-                                 "but on this device loops end after 5000");
+    expect_loops_to_end(&script,
+                        "entry 2 (apply_g_decomp): a work-item needs loops of 5128 rounds, "
+                        "but this device ends loops after 5000");
     script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
     script_call(&script, "a", "zeros", "(1,1024,1,1) :int64");
     script_call(&script, "psi", "zeros", "(1,1024) :int64");
     script_call(&script, "a", "ntt", "a none none q psi a 0 1");
-    expect_loops_to_end(&script, "entry 3 (ntt): 141312 rounds of loops in one work-item, but on "
-                                 "this device loops end after 5000");
+    expect_loops_to_end(&script, "entry 3 (ntt): a work-item needs loops of 141312 rounds, but "
+                                 "this device ends loops after 5000");
     device->tuning = tuning;
 }
 

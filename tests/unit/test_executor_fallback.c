@@ -56,7 +56,7 @@ static void fallback_is_refused_where_not_wanted(void **state)
     device->callers.no_fallback = true;
     assert_int_equal(healcl_run(transcript, device, NULL, &report, &error), HEALCL_DEVICE);
     assert_non_null(strstr(error.message, "(ntt): the device lacks kernels for it: "
-                                          "HEALCL_LACKS says so"));
+                                          "HEALCL_LACKS names it"));
     assert_null(report);
     healcl_error_clear(&error);
     /* Measuring and proving code makes its own executors. */

@@ -205,10 +205,11 @@ static void counts_do_not_overflow(void **state)
         "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': at least "
         "18446744073709551615 elements to visit, above the limit of 9223372036854775807";
     assert_string_equal(plan_within(&script, 0, INT64_MAX), message);
-    assert_string_equal(plan_within(&script, 0, UINT64_MAX),
-                        "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': working on it "
-                        "takes at least 18446744073709551615 bytes beside 9 in use, above the "
-                        "limit of 9223372036854775807");
+    assert_string_equal(
+        plan_within(&script, 0, UINT64_MAX),
+        "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': its scratch memory "
+        "takes at least 18446744073709551615 bytes beside 9 in use, above the "
+        "limit of 9223372036854775807");
     script_release(&script);
 
     /* Two operations' worth of 2^59 visits each, in one. */
@@ -228,7 +229,7 @@ static void counts_do_not_overflow(void **state)
     script_release(&script);
 }
 
-/* A download is packed where its elements are not in order, and only there. */
+/* A download is packed where its elements are not contiguous, and only there. */
 static void downloads_are_counted(void **state)
 {
     (void)state;
@@ -244,7 +245,7 @@ static void downloads_are_counted(void **state)
     assert_string_equal(plan_within(&script, 160, 0), "");
     assert_int_equal(script.plan->bytes_peak, 160);
     assert_string_equal(plan_within(&script, 127, 0),
-                        "entry 5 (device_to_host): argument 't': working on it takes 64 bytes "
+                        "entry 5 (device_to_host): argument 't': its scratch memory takes 64 bytes "
                         "beside 64 in use, above the limit of 127");
     script_release(&script);
 
@@ -255,9 +256,10 @@ static void downloads_are_counted(void **state)
     script_finish(&script);
     assert_string_equal(plan_within(&script, 0, 0), "");
     assert_int_equal(script.plan->bytes_peak, 8 + TWO_TO(31));
-    assert_string_equal(plan_within(&script, 16 << 20, 0),
-                        "entry 2 (device_to_host): argument 't': working on it takes 2147483648 "
-                        "bytes beside 8 in use, above the limit of 16777216");
+    assert_string_equal(
+        plan_within(&script, 16 << 20, 0),
+        "entry 2 (device_to_host): argument 't': its scratch memory takes 2147483648 "
+        "bytes beside 8 in use, above the limit of 16777216");
     script_release(&script);
 }
 
@@ -277,10 +279,11 @@ static void tables_are_counted(void **state)
     script_finish(&script);
     assert_string_equal(plan_within(&script, TABLES + STORED, 0), "");
     assert_int_equal(script.plan->bytes_peak, TABLES + STORED);
-    snprintf(message, sizeof message,
-             "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': working on it takes %d "
-             "bytes beside %d in use, above the limit of %d",
-             TABLES, STORED, TABLES + STORED - 1);
+    snprintf(
+        message, sizeof message,
+        "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': its scratch memory takes %d "
+        "bytes beside %d in use, above the limit of %d",
+        TABLES, STORED, TABLES + STORED - 1);
     assert_string_equal(plan_within(&script, TABLES + STORED - 1, 0), message);
     script_release(&script);
 }

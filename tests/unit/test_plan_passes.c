@@ -601,7 +601,7 @@ static void chains_of_any_layout(void **state)
 }
 
 /* Inverse transforms and factors of any sign: rows in order and side by side, moduli of all sizes,
- * rows that fit local memory and longer ones. */
+ * rows that fit into local memory and longer ones. */
 static void scaled_transforms(void **state)
 {
     (void)state;

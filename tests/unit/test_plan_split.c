@@ -425,26 +425,27 @@ static void splits_are_refused(void **state)
     struct healcl_session *session = NULL;
     struct healcl_report *report = NULL;
     expect_refused(whole, (struct healcl_split){6, 0, 0, 2}, HEALCL_USAGE,
-                   "there is no input 6, but 6 of them");
+                   "there is no input 6: the number of inputs is 6");
     expect_refused(whole, (struct healcl_split){1, 4, 0, 2}, HEALCL_USAGE,
-                   "entry 1 (host_to_device): there is no axis 4, but 4 of them");
+                   "entry 1 (host_to_device): there is no axis 4; the rank is 4");
     expect_refused(whole, (struct healcl_split){1, 1, 2, 2}, HEALCL_USAGE,
-                   "there is no rank 2 of 2");
+                   "there is no rank 2 among 2");
     expect_refused(whole, (struct healcl_split){1, 1, 0, 0}, HEALCL_USAGE,
-                   "there is no rank 0 of 0");
+                   "there is no rank 0 among 0");
     expect_refused(whole, (struct healcl_split){1, 1, 0, 6}, HEALCL_USAGE,
-                   "entry 1 (host_to_device): axis 1 has size 5, too little for 6 ranks");
+                   "entry 1 (host_to_device): axis 1 has size 5, too small for 6 ranks");
     expect_refused(whole, (struct healcl_split){4, 2, 0, 2}, HEALCL_REFUSED,
-                   "entry 9 (modmul_axis_sum): takes a part of the axis that is split");
+                   "entry 9 (modmul_axis_sum): takes a part of the split axis");
     const struct healcl_split split = {1, 1, 0, 2};
     OK(healcl_transcript_split(whole, &split, &part, &error));
     assert_int_equal(healcl_transcript_split(part, &split, &again, &error), HEALCL_USAGE);
-    assert_string_equal(error.message, "a part of a transcript cannot be changed any more");
+    assert_string_equal(error.message,
+                        "a part of a split transcript cannot be split or widened again");
     assert_int_equal(healcl_session_open(part, NULL, NULL, &session, &error), HEALCL_USAGE);
     assert_string_equal(error.message,
-                        "a part of a transcript wants a function that exchanges sums");
+                        "a part of a transcript needs a function that exchanges sums");
     assert_int_equal(healcl_run(part, NULL, NULL, &report, &error), HEALCL_USAGE);
-    assert_string_equal(error.message, "a part that exchanges sums is run by a session");
+    assert_string_equal(error.message, "a part that exchanges sums needs a session");
     healcl_transcript_close(part);
     healcl_transcript_close(whole);
     script_release(&script);

@@ -229,7 +229,7 @@ static void operations_of_vendors_are_refused(void **state)
     make_copied(&copied, STEP_VENDOR, &layout, &layout);
     assert_int_equal(split_axes_find(&copied.plan, copied.steps, &split, &axes, &error),
                      HEALCL_REFUSED);
-    assert_string_equal(error.message, "entry 1 (copy): mixes the axis that is split");
+    assert_string_equal(error.message, "entry 1 (copy): mixes elements along the split axis");
     assert_int_equal(error.argument, -1);
     healcl_error_clear(&error);
 }
@@ -326,18 +326,18 @@ static void axes_run_through_scripts(void **state)
         {"w (6); a (4); v = get_slice w [0:4]; c = empty (4) :int64; _modsum_ttc a v 7 c",
          "4: 0 1 1", 1, 0, 2},
         {"w (6); a (4); v = get_slice w [0:4]; abs a v",
-         "entry 3 (abs): takes a part of the axis that is split", 1, 0, 2},
+         "entry 3 (abs): takes a part of the split axis", 1, 0, 2},
         {"w (8); a (4); v = get_slice w [0:4]; abs a v", "4: 1 1", 1, 0, 2},
         {"a (2,3,4); w (26); b = get_slice w [0:24]; f = reshape a (24); _modsum_ttc f b 7 f",
-         "entry 4 (_modsum_ttc): argument 'b': takes a part of the axis that is split", 0, 1, 2},
+         "entry 4 (_modsum_ttc): argument 'b': takes a part of the split axis", 0, 1, 2},
         {"a (4,2); w (8); v = reshape w (2,4); u = moveaxis v 0 1; c = empty (4,2) :int64;"
          "_modsum_ttc a u 7 c",
          "4: 2 1 2", 0, 0, 2},
         {"a (4,2); c = zeros (4,2) :int64; _modsum_tcc a 3 7 c; get c", "4: 2 2", 0, 0, 2},
         {"w (8); a (4); v = get_slice w [2:6]; abs a v",
-         "entry 3 (abs): takes a part of the axis that is split", 1, 0, 2},
+         "entry 3 (abs): takes a part of the split axis", 1, 0, 2},
         {"w = empty (4) :int64; v = get_slice w [0:1]; set_const_val v 3; a (4); abs a w",
-         "entry 2 (set_const_val): takes a part of the axis that is split", 0, 0, 2},
+         "entry 2 (set_const_val): takes a part of the split axis", 0, 0, 2},
         {"b = empty (4) :int64; v = get_slice b [0:1]; set_const_val v 3; a (4);"
          "_modsum_ttc a b 7 a",
          "4: 0 1", 0, 0, 2},
@@ -352,30 +352,30 @@ static void axes_run_through_scripts(void **state)
          "3: 4 4 4", 0, 1, 2},
         /* A tensor meets two of its axes. */
         {"a (4,4); b = moveaxis a 0 1; c = empty (4,4) :int64; _modmul_ttc a b 7 c",
-         "entry 3 (_modmul_ttc): argument 'b': meets the axis that is split on two of its axes", 0,
-         0, 2},
+         "entry 3 (_modmul_ttc): argument 'b': has the split axis on two of its axes", 0, 0, 2},
         {"a (2,2); b = moveaxis a 0 1; c = empty (2,2) :int64; _modsum_tcc b 0 97 c;"
          "e = reshape a (4); d = reshape c (4); _modsum_ttc d e 7 d",
-         "entry 6 (_modsum_ttc): argument 'b': meets the axis that is split on two of its axes", 0,
-         0, 2},
+         "entry 6 (_modsum_ttc): argument 'b': has the split axis on two of its axes", 0, 0, 2},
         /* Gathers and transforms mix an axis; sums are made of it. */
         {"a (3,4); i (2,4); c = empty (2,4) :int64; take_along_axis a i 0 c",
-         "entry 3 (take_along_axis): argument 'a': mixes the axis that is split", 0, 0, 2},
+         "entry 3 (take_along_axis): argument 'a': mixes elements along the split axis", 0, 0, 2},
         {"a (3,4); i (2,4); c = empty (2,4) :int64; take_along_axis a i 0 c", "4: 1 1 1", 0, 1, 2},
         {"a (3,4); i (2,4); c = empty (2,4) :int64; take_along_axis a i 0 c", "2: 0 4 4", 1, 0, 2},
         {"a (3,5,2); q (2); c = empty (3,2) :int64; axis_modsum a 1 q c", "5: 2 0 0", 0, 1, 2},
         {"a (3,5,2); q (2); c = empty (3,2) :int64; axis_modsum a 1 q c", "3: 10 0 2", 0, 0, 2},
         {"a (3,5,2); q (2); c = empty (3,2) :int64; axis_modsum a 1 q c", "2: 1 1 1", 0, 2, 2},
         {"a (2,3,4); q (3); c = empty (2,5,4) :int64; apply_g_decomp_relative_to_full_q a q 5 2 c",
-         "entry 3 (apply_g_decomp_relative_to_full_q): argument 'a': mixes the axis that is split",
+         "entry 3 (apply_g_decomp_relative_to_full_q): argument 'a': mixes elements along the "
+         "split axis",
          0, 1, 2},
         {"a (2,3,4); q (3); c = empty (2,5,4) :int64; apply_g_decomp_relative_to_full_q a q 5 2 c",
          "2: 12 0 20", 0, 0, 2},
         {"a (2,3,4); q (3); c = empty (2,5,4) :int64; apply_g_decomp_relative_to_full_q a q 5 2 c",
-         "entry 3 (apply_g_decomp_relative_to_full_q): argument 'a': mixes the axis that is split",
+         "entry 3 (apply_g_decomp_relative_to_full_q): argument 'a': mixes elements along the "
+         "split axis",
          1, 0, 2},
         {"a (2,3,2,8); q (2); t (2,8); o (2,3,2,8); ntt a -1 none none q none none t o 0 1",
-         "entry 4 (ntt): argument 'a': mixes the axis that is split", 0, 3, 2},
+         "entry 4 (ntt): argument 'a': mixes elements along the split axis", 0, 3, 2},
         {"a (2,3,2,8); q (2); t (2,8); o (2,3,2,8); ntt a -1 none none q none none t o 0 1",
          "2: 8 1 8 8", 0, 2, 2},
         {"a (2,3,2,8); q (2); t (2,8); o (2,3,2,8); ntt a -1 none none q none none t o 0 1",
@@ -394,9 +394,8 @@ static void axes_run_through_scripts(void **state)
          "entry 0 (host_to_device): axis 0 can be split into 2 parts, too few for 3 ranks", 0, 0,
          3},
         {"a (12); b = get_slice a [1:12]; abs b b",
-         "entry 2 (abs): argument 'a': takes a part of the axis that is split", 0, 0, 2},
-        {"a (2,12)", "entry 0 (host_to_device): axis 0 has size 2, too little for 3 ranks", 0, 0,
-         3},
+         "entry 2 (abs): argument 'a': takes a part of the split axis", 0, 0, 2},
+        {"a (2,12)", "entry 0 (host_to_device): axis 0 has size 2, too small for 3 ranks", 0, 0, 3},
         {"a (2,12)", "2: 12", 0, 0, 2},
         {"a (2,12)", "1: 0", 0, 0, 1},
     };
@@ -442,7 +441,7 @@ static void rounds_have_an_end(void **state)
             split_axes_find(script.plan, upload_of(script.plan, 0), &split, &axes, &error);
         assert_int_equal(status, count <= ROUNDS - 2 ? HEALCL_OK : HEALCL_REFUSED);
         if (status != HEALCL_OK) {
-            assert_string_equal(error.message, "the axis runs through too much of the transcript");
+            assert_string_equal(error.message, "following the axis takes too many rounds");
             assert_int_equal(error.cause, HEALCL_CAUSE_LIMIT);
             healcl_error_clear(&error);
         }

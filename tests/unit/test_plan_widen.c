@@ -150,11 +150,11 @@ static void steps_do_all_at_once(void **state)
          {0},
          1},
         {"a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2)",
-         "entry 0 (host_to_device): its rank cannot grow by an axis of requests, cause 5",
+         "entry 0 (host_to_device): its rank is too high to add an axis of requests, cause 5",
          {0},
          1},
         {"a (2); v = reshape a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2); get v",
-         "entry 2 (device_to_host): its rank cannot grow by an axis of requests, cause 5",
+         "entry 2 (device_to_host): its rank is too high to add an axis of requests, cause 5",
          {0},
          1},
     };
@@ -217,12 +217,14 @@ static void batches_are_refused(void **state)
     struct script script = {0};
     struct healcl_transcript *transcript = open_lines(&script, "a (4); b (4)"), *wide = NULL;
     (void)state;
-    expect_refused(transcript, last, 1, 0, HEALCL_USAGE, "a batch of 0 requests is none");
-    expect_refused(transcript, last, 1, -1, HEALCL_USAGE, "a batch of -1 requests is none");
+    expect_refused(transcript, last, 1, 0, HEALCL_USAGE, "a batch has at least 1 request, not 0");
+    expect_refused(transcript, last, 1, -1, HEALCL_USAGE, "a batch has at least 1 request, not -1");
     expect_refused(transcript, last, 1, 65537, HEALCL_REFUSED,
                    "a batch of 65537 requests is more than 65536");
-    expect_refused(transcript, none, 2, 2, HEALCL_USAGE, "there is no input 2, but 2 of them");
-    expect_refused(transcript, first, 2, 2, HEALCL_USAGE, "there is no input 2, but 2 of them");
+    expect_refused(transcript, none, 2, 2, HEALCL_USAGE,
+                   "there is no input 2: the number of inputs is 2");
+    expect_refused(transcript, first, 2, 2, HEALCL_USAGE,
+                   "there is no input 2: the number of inputs is 2");
     expect_refused(transcript, NULL, 1, 2, HEALCL_USAGE, "inputs is NULL");
     expect_refused(NULL, last, 1, 2, HEALCL_USAGE, "transcript is NULL");
     assert_int_equal(healcl_transcript_widen(transcript, last, 1, 2, NULL, &error), HEALCL_USAGE);

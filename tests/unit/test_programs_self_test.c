@@ -158,7 +158,7 @@ static void finds_faults(void **state)
          "atomic_cmpxchg of 512 work-items is 0, not one of 1 to 512"},
         {"#define char uchar\n", "load_int8(0xffffffffffffffff) is 0xff, not 0xffffffffffffffff"},
         {LOOPS_END(100), "a loop of 70000 rounds ends after 100"},
-        {LOOPS_END((mixed += rounds == 5, 70000)), "70000 rounds of a loop come to 0x"},
+        {LOOPS_END((mixed += rounds == 5, 70000)), "70000 rounds of a loop give 0x"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         struct healcl_device *device = NULL;

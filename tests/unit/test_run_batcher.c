@@ -181,10 +181,10 @@ static void usage(void **state)
     struct healcl_transcript *transcript = open_lookup(&script, NULL);
     const size_t input = 3;
     expect_usage(transcript, (struct healcl_batcher_options){.batch = 0},
-                 "a batch of 0 requests is none");
+                 "a batch has at least 1 request, not 0");
     expect_usage(transcript,
                  (struct healcl_batcher_options){.batch = 2, .inputs = &input, .input_count = 1},
-                 "there is no input 3, but 3 of them");
+                 "there is no input 3: the number of inputs is 3");
     expect_usage(transcript, (struct healcl_batcher_options){.batch = 2, .input_count = 1},
                  "options->inputs is NULL");
     expect_usage(NULL, (struct healcl_batcher_options){.batch = 2}, "transcript is NULL");

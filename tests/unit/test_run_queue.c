@@ -89,7 +89,7 @@ static void refuses_wrong_calls_on(struct healcl_device *on)
     assert_int_equal(CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(foreign), INT(7), TENSOR(a)),
                      HEALCL_USAGE);
     assert_string_equal(error.message,
-                        "call 1 (modmul): argument 2: the tensor is one of another queue");
+                        "call 1 (modmul): argument 2: the tensor belongs to another queue");
     assert_int_equal(CALL(queue, "free_device_tensor", NULL, TENSOR(a)), HEALCL_USAGE);
     assert_int_equal(CALL(queue, "modmul", NULL, TENSOR(NULL), INT(1)), HEALCL_USAGE);
     assert_int_equal(

@@ -108,8 +108,8 @@ static void binds_inputs_on(struct healcl_device *on)
     OK(healcl_session_open(transcript, on, NULL, &session, &error));
     assert_int_equal(healcl_session_run(session, &error), HEALCL_REFUSED);
     assert_string_equal(error.message,
-                        "entry 5 (host_to_device): it has a dtype and a shape, but no data: they "
-                        "are to be given to the run");
+                        "entry 5 (host_to_device): it has a dtype and a shape, but no data: the "
+                        "run must be given its data");
     OK(healcl_session_bind(session, 2, x, &error));
     for (int64_t seed = 2; seed < 6; seed++) {
         fill(seed, x);
@@ -180,7 +180,7 @@ static void runs_segments_on(struct healcl_device *on)
     assert_int_equal(healcl_session_run_segments(session, 1, SIZE_MAX, &error), HEALCL_USAGE);
     OK(healcl_session_run_segments(session, 0, 1, &error));
     assert_int_equal(healcl_session_map(session, 0, &mapped, &error), HEALCL_USAGE);
-    assert_string_equal(error.message, "result 0 is not there: its segment has not run");
+    assert_string_equal(error.message, "result 0 is not available: its segment has not run");
     for (int64_t seed = 2; seed < 5; seed++) { /* the same two segments, with resident keys */
         fill(seed, x);
         OK(healcl_session_run_segments(session, 1, 1, &error));
@@ -194,7 +194,7 @@ static void runs_segments_on(struct healcl_device *on)
     /* The last segment has written to what the one before it has made. */
     assert_int_equal(healcl_session_run_segments(session, 2, 1, &error), HEALCL_USAGE);
     assert_string_equal(error.message, "segment 2 cannot run again on its own: segment 2 has "
-                                       "written to a tensor of an earlier one");
+                                       "written to a tensor of an earlier segment");
     OK(healcl_session_receive(session, 1, got, &error));
     fill(7, x);
     OK(healcl_session_run_segments(session, 1, 2, &error));
@@ -306,7 +306,7 @@ static void expect_obstacle(struct healcl_session *session, size_t result, const
     const void *data = NULL;
     int64_t got[ELEMENTS];
     char message[160];
-    snprintf(message, sizeof message, "result %zu is not there: %s", result, lack);
+    snprintf(message, sizeof message, "result %zu is not available: %s", result, lack);
     assert_int_equal(healcl_session_map(session, result, &data, &error), HEALCL_USAGE);
     assert_string_equal(error.message, message);
     assert_int_equal(healcl_session_read(session, result, got, sizeof got, &error), HEALCL_USAGE);
@@ -341,7 +341,7 @@ static void forgets_failed_runs_on(struct healcl_device *on)
                                              : healcl_session_wait(session, &error);
         assert_int_equal(status, HEALCL_REFUSED);
         for (size_t r = 0; r < 3; r++)
-            expect_obstacle(session, r, "the last run has failed");
+            expect_obstacle(session, r, "the last run failed");
     }
     /* A mistake in a call changes nothing. */
     OK(healcl_session_bind(session, 1, good, &error));
@@ -359,7 +359,7 @@ ON_BOTH(forgets_failed_runs)
 /* The destination of results from the next run on does not change this one's. */
 static void keeps_results_where_they_are_on(struct healcl_device *on)
 {
-    static const char given_back[] = "it was received in memory that the session has no more";
+    static const char given_back[] = "the session no longer has the memory that received it";
     struct script script = {0};
     struct healcl_session *session = NULL;
     struct healcl_transcript *transcript = open_model(&script);
@@ -574,7 +574,7 @@ static void refuses_wrong_arguments(void **state)
 #define USAGE(call) assert_int_equal(call, HEALCL_USAGE)
     OK(healcl_session_open(transcript, NULL, NULL, &session, &error));
     USAGE(healcl_session_bind(session, 3, x, &error));
-    assert_string_equal(error.message, "there is no input 3, but 3 of them");
+    assert_string_equal(error.message, "there is no input 3: the number of inputs is 3");
     USAGE(healcl_session_keep(session, 3, true, &error));
     USAGE(healcl_session_receive(session, 2, x, &error));
     USAGE(healcl_session_map(session, 2, &data, &error));
@@ -586,7 +586,7 @@ static void refuses_wrong_arguments(void **state)
     assert_string_equal(error.message, "result 0 has 1024 bytes, not 1023");
     USAGE(healcl_session_read(session, 0, NULL, sizeof x, &error));
     USAGE(healcl_session_compare(session, 0, &different, &error));
-    assert_string_equal(error.message, "the transcript expects nothing of result 0");
+    assert_string_equal(error.message, "the transcript has no expected tensor for result 0");
     USAGE(healcl_session_compare(session, 0, NULL, &error));
 #undef USAGE
     healcl_session_close(session);

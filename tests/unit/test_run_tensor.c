@@ -173,7 +173,7 @@ static void copies_on(struct healcl_device *on)
     OK(healcl_tensor_create(queue, HEALCL_INT32, 2, shape, NULL, &narrow, &error));
     FAILS(HEALCL_REFUSED, "(copy): argument 'a': is int64, but must be int32 like out",
           healcl_tensor_copy(a, narrow, &error));
-    FAILS(HEALCL_USAGE, "the tensor is one of another queue",
+    FAILS(HEALCL_USAGE, "the tensor belongs to another queue",
           healcl_tensor_copy(foreign, a, &error));
     FAILS(HEALCL_USAGE, "from is NULL", healcl_tensor_copy(NULL, a, &error));
     FAILS(HEALCL_USAGE, "to is NULL", healcl_tensor_copy(a, NULL, &error));
@@ -293,7 +293,7 @@ static void adopts_memory(void **state)
     struct healcl_tensor *none = NULL;
     FAILS(HEALCL_REFUSED, "the memory has 96 bytes, fewer than the 104 of the tensor",
           healcl_tensor_adopt(queue, dtype, 1, (int64_t[]){13}, memory, &none, &error));
-    FAILS(HEALCL_REFUSED, "for reading or writing alone",
+    FAILS(HEALCL_REFUSED, "the memory is read-only or write-only",
           healcl_tensor_adopt(queue, dtype, 2, shape, read_only, &none, &error));
     FAILS(HEALCL_USAGE, "the host reference",
           healcl_tensor_adopt(reference, dtype, 2, shape, memory, &none, &error));

@@ -112,7 +112,7 @@ static void run_together(const struct requests *requests, struct healcl_device *
                                 requests->batch, &wide, &error) != HEALCL_OK) {
         assert_int_equal(error.status, HEALCL_REFUSED);
         assert_non_null(strstr(error.message, "entry "));
-        assert_non_null(strstr(error.message, ": its rank cannot grow by an axis of requests"));
+        assert_non_null(strstr(error.message, ": its rank is too high to add an axis of requests"));
         return;
     }
     OK(healcl_session_open(wide, on, NULL, &session, &error));

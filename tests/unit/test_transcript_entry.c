@@ -397,9 +397,9 @@ static void test_shapes(void **state)
                  "not a number");
     refuse_value("SHAPE", "[{\"arg_type\":\"INT\",\"value\":1},{\"arg_type\":\"INT\"}]",
                  "item 2: 'value' is missing, not an integer");
-    refuse_value("SHAPE", "[{\"arg_type\":\"NONE\"}]", "item 1: a NONE cannot stand in a SHAPE");
+    refuse_value("SHAPE", "[{\"arg_type\":\"NONE\"}]", "item 1: a NONE is not allowed in a SHAPE");
     refuse_value("SHAPE", "[{\"arg_type\":\"SHAPE\",\"value\":[]}]",
-                 "item 1: a SHAPE cannot stand in a SHAPE");
+                 "item 1: a SHAPE is not allowed in a SHAPE");
 }
 
 static void test_slices(void **state)
@@ -484,11 +484,11 @@ static void test_host_tensors(void **state)
 
     refuse_value("HOST_TENSOR",
                  "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"AA\\/\\u00e9\"}}",
-                 "base64: the JSON escape at 4 stands for no character of the alphabet");
+                 "base64: the JSON escape at 4 is not a character of the alphabet");
     refuse_value("HOST_TENSOR",
                  "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":{\"file\":\"a.bin\","
                  "\"offset\":0,\"bytes\":8,\"xxh3\":\"\"}}}",
-                 "'a.bin' would lie beside the transcript, which is in no folder");
+                 "'a.bin' must be beside the transcript, which is not in a folder");
     refuse_value("HOST_TENSOR", "{\"__type__\":\"DeviceTensorPointer\"}",
                  "'__type__' is 'DeviceTensorPointer', not 'HostTensor'");
     refuse_value("HOST_TENSOR", "{\"tensor_base64\":\"AAAA\"}",

@@ -126,7 +126,7 @@ static void test_refused_headers(void **state)
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (0x,)}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (1__0,)}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': ((2,),)}", "not a tuple of integers"},
-        {"({'descr': '<i8', 'fortran_order': False, 'shape': ()}", "text behind its dict"},
+        {"({'descr': '<i8', 'fortran_order': False, 'shape': ()}", "text after its dict"},
         {"\n {'descr': '<i8', 'fortran_order': False, 'shape': (3,)}", "is not a dict"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (-3,)}", "is negative"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (9223372036854775808,)}",
@@ -136,7 +136,7 @@ static void test_refused_headers(void **state)
         {"{'descr': '<i8', 'fortran_order': False, 'shape': "
          "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
          "more than 16 axes"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': ()} x", "text behind its dict"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': ()} x", "text after its dict"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct healcl_error error = {.detail = NULL};

@@ -133,9 +133,9 @@ static void test_structure(void **state)
 {
     (void)state;
     refuse("[1 2]", "not JSON at byte 3: ',' or ']' is expected, not '2'");
-    refuse("[1,]", "not JSON at byte 3: nothing follows the ',' before it");
+    refuse("[1,]", "not JSON at byte 3: a value is expected after ','");
     refuse("[,1]", "a value is expected, not ','");
-    refuse("[{\"a\":1,}]", "nothing follows the ','");
+    refuse("[{\"a\":1,}]", "a value is expected after ','");
     refuse("[{\"a\" 1}]", "':' is expected, not '1'");
     refuse("[{\"a\":}]", "a value is expected, not '}'");
     refuse("[{\"a\":1 \"b\":2}]", "',' or '}' is expected, not '\"'");

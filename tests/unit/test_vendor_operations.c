@@ -433,8 +433,8 @@ static void requests_together(void **state)
     assert_int_equal(error.entry, 4);
     assert_int_equal(error.cause, HEALCL_CAUSE_OPERATION);
     assert_string_equal(error.message,
-                        "entry 4 (strided_row): an operation of a manifest without a "
-                        "body cannot take requests together");
+                        "entry 4 (strided_row): a manifest's operation without a body "
+                        "cannot run several requests together");
     OK(healcl_transcript_widen(transcript, NULL, 0, REQUESTS, &wide, &error)); /* alone it stays */
     healcl_transcript_close(wide);
     healcl_transcript_close(transcript);
