@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds healcl for AArch64 and checks it in a Debian arm64 root, which it makes, with PoCL as it
-# compiles there; on any other machine in emulation.
+# Builds healcl for AArch64 and checks it in a Debian arm64 root, which it creates, with the PoCL of
+# that root. On other machines it uses emulation.
 #
 #   aarch64.sh [--root FOLDER] [--quick|--shell]
 #
-# --root: where the root is, or is to be made; by default ~/.cache/healcl-cpus/aarch64/root. Remove it
-#   to have it made again.
+# --root: the root's folder, which is created if missing; by default
+#   ~/.cache/healcl-cpus/aarch64/root. Remove it to create it again.
 # --quick: a few transcripts and calls, in minutes (platforms.py).
-# --shell: builds, and opens a shell in the root instead; healcl is in build/qemu-aarch64 there too.
+# --shell: builds, and then only opens a shell in the root, with healcl in build/qemu-aarch64.
 #
 # Otherwise it runs the conformance set, if it is beside the clone, the bundled transcripts, 100 random
 # programs and `healcl check --quick`, with general kernels and with each way to multiply in vectors.
 #
-# It takes root's rights, a network, packages debootstrap, clang and lld, and qemu-aarch64-static
-# (package qemu-user-static; QEMU_AARCH64 names one that need not be installed): a minute for the
-# root, then an hour or two, for PoCL compiles in emulation. Times mean nothing there. Nothing stays
-# mounted, for all is in a mount namespace of its own, and the emulator's registration goes with it.
+# It needs root's rights, a network, packages debootstrap, clang and lld, and qemu-aarch64-static
+# (package qemu-user-static, or the file that QEMU_AARCH64 names). It takes a minute for the root,
+# then an hour or two, because PoCL compiles in emulation. Times measured there mean nothing. Nothing
+# stays mounted: mounts and the emulator's registration are in their own namespace.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -85,7 +85,7 @@ make_root() {
     [ ! -e "$root/.healcl-ready" ] || return 0
     step "a Debian arm64 root in $root"
     [ -z "$(ls -A "$root" 2>/dev/null)" ] || [ -d "$root/debootstrap" ] ||
-        die "aarch64.sh: $root is neither empty nor a root of this script's"
+        die "aarch64.sh: $root is neither empty nor a root that this script made"
     rm -rf --one-file-system "$root"
     mkdir -p "$root"
     debootstrap --arch=arm64 --foreign --variant=minbase --include="$packages" bookworm "$root" \
@@ -111,7 +111,7 @@ build() {
             -D CMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER -D CMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
             -D CMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY
         cmake --build build/qemu-aarch64 -j "$(jobs_count)" --target healcl
-    } >"$folder/build.log" 2>&1 || { tail -n 50 "$folder/build.log"; die "it does not build"; }
+    } >"$folder/build.log" 2>&1 || { tail -n 50 "$folder/build.log"; die "aarch64.sh: the build failed"; }
 }
 
 shared=$(realpath -m -- "${HEALCL_SHARED:-../shared}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what is promised of healcl, and says where a promise is broken.
+"""Measures whether healcl keeps its promises, and reports those that it breaks.
 
 Times are medians of several runs, memory is the largest of them. Decoding runs on one core.
 """
@@ -80,7 +80,7 @@ class Bench:
         self.rows = []
 
     def row(self, name, value, unit, bar=None, at_least=False):
-        """bar: the promise, as value is."""
+        """bar: the promised value."""
         good = None if bar is None else (value >= bar if at_least else value <= bar)
         self.rows.append({"name": name, "value": value, "unit": unit, "bar": bar,
                           "bar_is": ("at least" if at_least else "at most") if bar else None,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds a release and measures what is promised of it: of running transcripts (bench.py), or with
-# --kernels or --peer of kernels (kernels_bench.py). See docs/BENCHMARKS.md.
+# Builds a release, and measures whether it keeps its promises: about transcripts (bench.py), or with
+# --kernels or --peer about kernels (kernels_bench.py). See docs/BENCHMARKS.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

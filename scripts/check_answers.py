@@ -68,7 +68,7 @@ def load(folder, side, listed):
         raise Usage("cannot read the results in %s: %s" % (folder, error))
     if any(list(array.shape) != result["shape"] or array.dtype.kind != "i"
            for array, result in zip(arrays, side["results"])):
-        raise Usage("a file in %s is not what its list says" % folder)
+        raise Usage("a file in %s does not match its list" % folder)
     return arrays
 
 
@@ -85,7 +85,7 @@ def check(options):
     listed = read_json(path)
     if not isinstance(listed, list) or not all(
             isinstance(item, dict) and {"entry", "file", "shape"} <= set(item) for item in listed):
-        raise Usage("%s is not the list of a dump" % path)
+        raise Usage("%s is not a list that healcl run --dump wrote" % path)
     path = options.answers
     side = read_side(path)
     if not fits(side, listed):
@@ -95,7 +95,7 @@ def check(options):
         len(side["primes"]), "s"[len(side["primes"]) == 1:], path))
     arrays = load(options.results, side, listed)
     if not same_bits(side, arrays):
-        print("the results are not the ones that the transcript expects")
+        print("the results differ from those that the transcript expects")
     verdict = answers.judge(side, arrays)
     print("\n".join(verdict.lines))
     if options.png and verdict.picture:
@@ -109,7 +109,7 @@ def main():
     parser.add_argument("results", metavar="RESULTS", help="a folder that healcl run --dump wrote")
     parser.add_argument("--answers", metavar="FILE", required=True, help="the side file")
     parser.add_argument("--png", metavar="DIR",
-                        help="write pictures before and after to a folder, where there are any")
+                        help="write the pictures, if any, before and after to a folder")
     try:
         return check(parser.parse_args())
     except Usage as usage:

@@ -54,7 +54,7 @@ first_command() {
             return
         fi
     done
-    die "none of these commands is installed: $* (scripts/setup.sh --all installs all)"
+    die "none of these commands is installed: $* (scripts/setup.sh --all installs them)"
 }
 
 # build_preset PRESET [TARGET...]: configures and builds one of CMakePresets.json. Says little, unless
@@ -71,7 +71,7 @@ build_preset() {
     fi
     tail -n 100 "$log"
     rm "$log"
-    die "build/$1 does not build"
+    die "the build in build/$1 failed"
 }
 
 # print_help SCRIPT: the comment on top of it.

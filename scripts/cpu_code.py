@@ -96,7 +96,7 @@ def find_tools():
         tools = [first_path("/usr/bin/%s-%d" % (tool, version)) for tool in ("clang", "llvm-mca")]
         if all(tools):
             return [paths[0] for paths in tools]
-    raise Failure("it takes clang and llvm-mca of one version (packages clang-15 and llvm-15)")
+    raise Failure("clang and llvm-mca of one version are needed (packages clang-15 and llvm-15)")
 
 
 def print_loops(clang, mca, folder):
@@ -216,7 +216,7 @@ def print_measured(healcl, device, march, clang, folder):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", metavar="DEVICE", help="as healcl bench --device has it")
+    parser.add_argument("--measure", metavar="DEVICE", help="a device, selected as for healcl bench")
     parser.add_argument("--march", default="native", help="the limits' core, as compilers call it")
     parser.add_argument("--healcl", help="the program; by default build/release's, else build/test's")
     options = parser.parse_args(arguments)

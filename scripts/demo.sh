@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # From a clone to a verified run: installs what is missing (Debian, Ubuntu), builds a release in
 # build/release, and encrypts 200 images of digits, with 128 bits of security, into a transcript that
-# recognizes them. It runs on PoCL, an OpenCL implementation for CPUs, and beside it on the host
-# reference, plain C. The results are then decrypted and shown.
+# recognizes them. The transcript runs on PoCL, an OpenCL implementation for CPUs, and on the host
+# reference in plain C. The results are then decrypted and shown.
 #
-#   demo.sh [FILE [OPTION...]]   another transcript instead, and options of `healcl run`
+#   demo.sh [FILE [OPTION...]]   runs another transcript, with options of `healcl run`
 set -euo pipefail
 [ $# -eq 0 ] || file=$(realpath -m -- "$1")
 cd "$(dirname "$0")/.."

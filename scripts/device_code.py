@@ -210,7 +210,7 @@ class Intel(Compiler):
              self.target, "-options", options, "-out_dir", out])
         binaries = glob.glob(out + "/*.bin")
         if not binaries:
-            raise Failure("ocloc has written nothing")
+            raise Failure("ocloc wrote nothing")
         return parse_intel(pathlib.Path(binaries[0]).read_bytes())
 
 
@@ -640,11 +640,11 @@ def parse(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("transcripts", nargs="*", help="by default all in transcripts/")
     parser.add_argument("--healcl", help="the program; by default build/release's, else build/test's")
-    parser.add_argument("--device", default="cpu", help="what runs them, as healcl run --device has it")
+    parser.add_argument("--device", default="cpu", help="the device that runs them, selected as for healcl run")
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
                         help="may be given several times; by default all: " + " ".join(TARGETS))
     parser.add_argument("--check", action="store_true",
-                        help="exit with 1 where a bar is broken; print only what concerns that")
+                        help="exit with 1 if a limit is exceeded; print only what concerns limits")
     options = parser.parse_args(arguments)
     if not options.transcripts:
         options.transcripts = first_path(str(ROOT / "transcripts/*.json"),
@@ -679,11 +679,11 @@ def main(arguments=None):
 def look(options, healcl, folder):
     tools, skipped = find_all_tools(options.target or TARGETS, folder)
     if not tools:
-        print("device_code.py: NOTHING was looked at", file=sys.stderr)
+        print("device_code.py: NOTHING was checked", file=sys.stderr)
         return 0
     oclgrind, counts = find_oclgrind(), []
     if oclgrind is None:
-        print("device_code.py: SKIPPED bytes of global memory: they take Oclgrind "
+        print("device_code.py: SKIPPED bytes of global memory: Oclgrind is needed "
               "(scripts/setup-vendors.sh oclgrind)", file=sys.stderr)
     else:
         counts = in_parallel(count, share("operations", TRAFFIC, 2) if options.check else TRAFFIC,

@@ -94,7 +94,7 @@ def main():
         text = file.read_text()
         wanted, found = MARKED.subn(lambda mark: f"{mark[1]}\n{table(mark[2])}\n{mark[3]}", text)
         if not found or options.check and wanted != text:
-            print(f"device_table.py: the table of {file} is not what results/ has: "
+            print(f"device_table.py: the table of {file} differs from results/; run "
                   f"scripts/device_table.py {file}")
             stale = 1
         elif wanted != text:

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Injects all faults around healcl; the tests take a small share of them.
+# Injects all faults around healcl. The tests inject a small share of them.
 #
-#   faults.sh [--share N]    --share N: one of each N positions and rounds
+#   faults.sh [--share N]    --share N: only one of N positions and rounds
 #
-# Each OpenCL call of a small run, and of the library's, fails at each position, with three codes.
-# Then memory runs out by each way to an allocation, and many processes start cold at once. Fails
-# where a row is red or a run is wrong. Takes two hours of processor time.
+# Each OpenCL call of a small run, and of a library's run, fails once, with three codes. Then memory
+# runs out at each kind of allocation, and many processes start cold at once. The script fails if a
+# test fails. It takes two hours of processor time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

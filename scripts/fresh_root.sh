@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Proves that a clone runs on a bare machine: makes a root of Debian with nothing in it but what every
-# Debian has, clones the last commit into it, and runs scripts/demo.sh and scripts/test.sh there. What
-# they need scripts/setup.sh has to install.
+# Proves that a clone runs on a bare machine. Creates a root folder of Debian with only the packages
+# that every Debian has, clones the last commit into it, and runs scripts/demo.sh and scripts/test.sh
+# there. scripts/setup.sh must install what they need.
 #
 #   fresh_root.sh [OPTION...] [bullseye|bookworm|trixie] [COMMAND [ARGUMENT...]]
 #
-# COMMAND runs in the clone instead, as in: fresh_root.sh trixie scripts/test.sh -R install
+# With COMMAND, only that runs in the clone, as in: fresh_root.sh trixie scripts/test.sh -R install
 #
-# --folder FOLDER: where roots are made, and an archive of each release's fresh root is stored, so that a
-#   second run is quick; by default ~/.cache/healcl-roots. Remove an archive to have it made again.
-# --mirror URL: where Debian's packages are: by default DEBIAN_MIRROR, else where this machine's apt
-#   takes them from.
-# --no-shared: without the shared folder; by default the root sees it where it is beside the clone, or
-#   where HEALCL_SHARED says.
-# --keep: the root stays, and the next run with --keep goes on with it. Without, it is removed.
+# --folder FOLDER: the folder for roots, and for an archive of each release's fresh root, which makes a
+#   second run quick; by default ~/.cache/healcl-roots. Remove an archive to create it again.
+# --mirror URL: the mirror of Debian's packages; by default DEBIAN_MIRROR, else that of this machine's
+#   apt.
+# --no-shared: hides the shared folder. By default the root sees it if it is beside the clone, or if
+#   HEALCL_SHARED names it.
+# --keep: keeps the root; the next run with --keep uses it again. By default it is removed.
 #
-# It takes root's rights, a network, packages debootstrap and git, and 4 GB of disk. Nothing stays
-# mounted and no process stays behind, for all of it runs in namespaces of its own.
+# It needs root's rights, a network, packages debootstrap and git, and 4 GB of disk. Mounts and
+# processes are in their own namespaces, so none of them remains.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -52,7 +52,7 @@ bullseye | bookworm | trixie)
 esac
 [ $# -gt 0 ] || set -- sh -c 'scripts/demo.sh && scripts/test.sh'
 
-[ "$(id -u)" = 0 ] || die "fresh_root.sh: only root can make a root and change into it"
+[ "$(id -u)" = 0 ] || die "fresh_root.sh: only root can create a root folder and change into it"
 for command in debootstrap git unshare chroot tar; do
     command -v "$command" >/dev/null ||
         die "fresh_root.sh: $command is missing: install package debootstrap, git or util-linux"
@@ -115,7 +115,7 @@ make_archive() {
     isolated env ${proxy:+"http_proxy=$proxy"} debootstrap --variant=minbase \
         ${include:+"--include=$include"} "$codename" "$fresh" "$mirror" >"$log" 2>&1 || {
         tail -n 20 "$log"
-        die "fresh_root.sh: debootstrap fails ($log); --mirror takes another mirror"
+        die "fresh_root.sh: debootstrap failed ($log); --mirror selects another mirror"
     }
     downloads_of_apt >"$fresh/etc/apt/apt.conf.d/90downloads"
     tar -C "$fresh" -czf "$archive.part" .

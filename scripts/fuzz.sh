@@ -5,11 +5,11 @@
 #   fuzz.sh [--seconds S | --runs N] [--merge] [NAME...]    e.g. scripts/fuzz.sh --seconds 60 npy manifest
 #
 # Each runs for two minutes, or as long as an option says. It starts from tests/fuzz/corpus/NAME, and from
-# inputs of earlier runs in build/sanitize/found/NAME. --merge adds those inputs that reach other code to the
-# corpus: review them, for corpora must stay small.
+# inputs of earlier runs in build/sanitize/found/NAME. --merge adds the inputs that reach new code to the
+# corpus. Review them, because corpora must stay small.
 #
-# The table has a line for each fuzzer. Where one ends with an error, the line says which input does that,
-# and the exit code is 1.
+# The table has a line for each fuzzer. If a fuzzer finds an error, its line names the input, and the exit
+# code is 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

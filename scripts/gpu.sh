@@ -3,15 +3,15 @@
 # Tests healcl on a machine with a GPU, in at most 8 minutes. That machine needs only the GPU's driver
 # and bash: no network, CMake or Python. Everything comes in a folder.
 #
-#   gpu.sh --pack FOLDER   here: builds healcl for it, with the libraries that it takes, an ICD loader
-#                          among them, and the bundled transcripts (and the good ones of
-#                          ../shared/conformance, or HEALCL_SHARED's, if it is there)
-#   FOLDER/gpu.sh [OUT]    there: devices, check, every transcript, bench, and compare with the CPU if
-#                          it has a driver; OUT, by default FOLDER/results, gets logs, JSON, page.html
-#                          and VENDOR-DEVICE.json, which can be sent (docs/SUBMIT.md)
+#   gpu.sh --pack FOLDER   here: builds healcl into FOLDER, with the libraries that it needs, an ICD
+#                          loader, and the bundled transcripts (and the good ones of
+#                          ../shared/conformance or HEALCL_SHARED, if it exists)
+#   FOLDER/gpu.sh [OUT]    there: runs devices, check, every transcript, bench, and compare with the
+#                          CPU if it has a driver. Writes logs, JSON, page.html and
+#                          VENDOR-DEVICE.json, for docs/SUBMIT.md, to OUT (default FOLDER/results)
 #
-# HEALCL_DEVICE names another device than the GPU, GPU_SECONDS another time. Exits with 1 where a step
-# failed or had no time left; OUT/summary.txt names it.
+# HEALCL_DEVICE selects another device than the GPU, GPU_SECONDS another time. The exit code is 1 if a
+# step failed or had no time left; OUT/summary.txt names it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -36,7 +36,7 @@ pack() { # FOLDER
     done
     # The program loads it when it runs, by the path of its other libraries.
     library=$(ldconfig -p | awk '$1 == "libOpenCL.so.1" && !found++ { print $NF }')
-    [ -n "$library" ] || die "gpu.sh: there is no libOpenCL.so.1 to pack: install ocl-icd-libopencl1"
+    [ -n "$library" ] || die "gpu.sh: libOpenCL.so.1 is missing: install ocl-icd-libopencl1"
     cp -L "$library" "$folder/lib/libOpenCL.so.1"
     cp transcripts/*.json transcripts/*.json.gz "$folder/transcripts"
     library=${HEALCL_SHARED:-../shared}/conformance
@@ -45,7 +45,7 @@ pack() { # FOLDER
         find "$library" -name '*.json*' ! -name 'bad_*' -exec \
             cp --no-preserve=mode -t "$folder/conformance" {} +
     fi
-    echo "gpu.sh: $folder is packed: $(du -sh "$folder" | cut -f 1), for glibc $(
+    echo "gpu.sh: $folder is complete: $(du -sh "$folder" | cut -f 1), for glibc $(
         objdump -T build/pack/healcl | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1 | cut -d _ -f 2
     ) and later"
 }
@@ -71,14 +71,14 @@ step() {
     shift 2
     [ "$seconds" -le $((end - SECONDS)) ] || seconds=$((end - SECONDS))
     if [ "$seconds" -le 0 ]; then
-        say "$name: no time was left"
+        say "$name: not run, because no time was left"
         failed=1
         return
     fi
     timeout -k 5 "$seconds" "$@" >"$out/$name.txt" 2>&1 </dev/null || code=$?
     case $code in
     0) say "$name: good, in $((SECONDS - start)) s" ;;
-    124 | 137) say "$name: cut off after $((SECONDS - start)) s" ;;
+    124 | 137) say "$name: stopped after $((SECONDS - start)) s" ;;
     *) say "$name: exit code $code after $((SECONDS - start)) s: $(tail -n 1 "$out/$name.txt")" ;;
     esac
     [ "$code" = 0 ] || failed=1
@@ -123,7 +123,7 @@ measure() { # [OUT]
         --repeat 3 --results "$out" --html "$out/page.html" --json "$out/compare.json" \
         "${files[@]}"
     rm -rf "$HEALCL_CACHE_DIR"
-    say "all of it: $SECONDS s, in $out"
+    say "finished after $SECONDS s; the results are in $out"
     return "$failed"
 }
 

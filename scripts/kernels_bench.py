@@ -228,7 +228,7 @@ def run_case(program, measured, more_options):
         if not 0 < result["ns"] < math.inf:
             raise ValueError("no time")
     except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-        raise Failure("%s: prints no result: %r" % (shown, error)) from error
+        raise Failure("%s: it did not print a result: %r" % (shown, error)) from error
     return result
 
 
@@ -407,12 +407,12 @@ def parse(arguments):
                         "expression too")
     parser.add_argument("--runs", type=int, help="pairs of runs (default %d)" % RUNS)
     parser.add_argument("--quick", action="store_true",
-                        help="%d runs, and short ones" % QUICK_RUNS)
+                        help="only %d runs, with short times" % QUICK_RUNS)
     parser.add_argument("--json", "--save", action="append", default=[],
                         metavar="FILE|-", help="write the figures as JSON; - prints them instead "
                         "of the table")
     parser.add_argument("--markdown", action="store_true",
-                        help="print the table as docs/PERFORMANCE.md has it")
+                        help="print the table for docs/PERFORMANCE.md")
     parser.add_argument("--list", action="store_true",
                         help="list the rows and the options that a peer gets")
     options = parser.parse_args(arguments)

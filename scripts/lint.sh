@@ -39,7 +39,7 @@ tidy() {
 
 shell_scripts() {
     if ! command -v shellcheck >/dev/null; then
-        echo "no shellcheck here: skipped"
+        echo "shellcheck is not installed: skipped"
         return
     fi
     shellcheck -x .ci/run scripts/*.sh

@@ -187,7 +187,7 @@ def main():
                         help="what --large, --int8-huge, --random and --encrypted write")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--large", type=int, metavar="BYTES",
-                      help="write a transcript of about that size, with little memory")
+                      help="write a transcript of about this size, using little memory")
     kind.add_argument("--int8-huge", action="store_true",
                       help="write one with an int8 tensor of more than 2^31 elements")
     kind.add_argument("--random", type=lambda text: [int(seed) for seed in text.split(",")],
@@ -198,7 +198,7 @@ def main():
                       help="write an encrypted workload and its side file: %s"
                            % ", ".join(encrypted.ENCRYPTED))
     kind.add_argument("--bad", metavar="DIR",
-                      help="write the transcripts that must be refused or differ, and expected.txt")
+                      help="write the transcripts that must be refused or must differ, and expected.txt")
     parser.add_argument("--check", action="store_true",
                         help="write nothing: make the bundled (or bad) transcripts again, run them "
                              "on the oracle, and fail if a file differs")
@@ -208,7 +208,7 @@ def main():
                         help="how many elements the operands of a random program have at most, "
                              "about (default 300)")
     parser.add_argument("--seed", type=int, default=encrypted.SEED,
-                        help="of the keys and errors of an encrypted workload (default %d)"
+                        help="seed of the keys and errors of an encrypted workload (default %d)"
                              % encrypted.SEED)
     parser.add_argument("--limbs", type=int, metavar="K",
                         help="primes of a ciphertext: of bootstrap 2 to 8 (default 8), of hybrid "
@@ -224,20 +224,20 @@ def main():
                              "larger keys and fewer special primes")
     parser.add_argument("--only", action="append", metavar="NAME",
                         choices=sorted(WORKLOADS) + BUNDLED_ENCRYPTED,
-                        help="only this bundled transcript; may be repeated")
+                        help="make only this bundled transcript; repeatable")
     parser.add_argument("--output", default=TRANSCRIPTS, metavar="DIR",
                         help="the folder of the bundled transcripts (default transcripts/)")
     options = parser.parse_args()
     writes_one = (options.large is not None or options.int8_huge or options.random is not None
                   or options.encrypted)
     if bool(writes_one) != (options.file is not None):
-        parser.error("FILE goes with --large, --int8-huge, --random and --encrypted")
+        parser.error("FILE needs --large, --int8-huge, --random or --encrypted")
     size = {name: getattr(options, name) for name in ("limbs", "rotations", "n", "dnum")
             if getattr(options, name) is not None}
     allowed = encrypted.ENCRYPTED[options.encrypted].options if options.encrypted else {}
     for name, value in size.items():
         if value not in allowed.get(name, ()):
-            parser.error("--%s %d is not for %s" % (name, value, options.encrypted or "this"))
+            parser.error("--%s %d does not apply to %s" % (name, value, options.encrypted or "this"))
     if options.encrypted:
         return encrypted.write_encrypted(options.encrypted, options.file, options.seed, **size)
     if options.large is not None:

@@ -119,10 +119,10 @@ def main():
     log = open(os.path.join(arguments.build, "log.txt"), "w", encoding="utf-8")
     if run("cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
            "-DHEALCL_WERROR=OFF", log=log) or run("ninja", "-C", build, log=log):
-        sys.exit("the unchanged tree does not build: see " + log.name)
+        sys.exit("the build of the unchanged tree failed: see " + log.name)
     tests = ("ctest", "--test-dir", build, "--stop-on-failure", "--timeout", "600", "-R", arguments.tests)
     if run(*tests, log=log):
-        sys.exit("the unchanged tree fails: see " + log.name)
+        sys.exit("the tests of the unchanged tree failed: see " + log.name)
     texts = {}
     for pattern in arguments.files:
         for path in sorted(glob.glob(os.path.join(tree, pattern), recursive=True)):

@@ -148,7 +148,7 @@ def run_platform(healcl, name, to):
     counts = filter(None, [verified(results.get("compare", {})), checked(results.get("check", {}))])
     print("%-14s %-42s %s, %.0f s%s" % (
         name, f"{results.get('title', '?')} ({results.get('compare', {}).get('driver', '?')})",
-        ", ".join(counts) or "nothing is right", seconds, "; FAILED" if wrong else ""), flush=True)
+        ", ".join(counts) or "no result is right", seconds, "; FAILED" if wrong else ""), flush=True)
     for what in wrong:
         print(f"{name}: {what}", flush=True)
     if not wrong:

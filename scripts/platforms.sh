@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs OpenCL platforms that need no hardware of their own, and runs healcl on each of them, with
-# its counts and within a bound of time (platforms.py): this machine's PoCL, Intel's runtime for CPUs
-# and its emulator of FPGAs, rusticl and Oclgrind; the rusticl of Debian 13 in a root of that; and
-# AArch64 by QEMU. It takes build/test, root's rights and a network.
+# Installs OpenCL platforms that need no special hardware, and runs healcl on each of them, within a time
+# limit, with counts of right results (platforms.py). They are this machine's PoCL, Intel's runtime for
+# CPUs and its FPGA emulator, rusticl, Oclgrind, the rusticl of Debian 13 in a root folder, and AArch64
+# in QEMU. It needs build/test, root's rights and a network.
 #
-# Fails where one cannot be installed or used. HEALCL_OFFLINE=1 leaves all but PoCL out, and says so.
-# This has the table of devices show what was right:
+# Fails if a platform cannot be installed or used. HEALCL_OFFLINE=1 leaves out all but PoCL, and says so.
+# These commands update the table of devices:
 #     cp build/platforms/*.json results/ && scripts/device_table.py README.md docs/DEVICES.md
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -35,7 +35,7 @@ def require():
     script = sys.modules["__main__"].__file__
     python = find()
     if not python:
-        sys.exit("%s: no python3 here has NumPy: install package python3-numpy (scripts/setup.sh "
+        sys.exit("%s: no python3 on this machine has NumPy: install package python3-numpy (scripts/setup.sh "
                  "--demo does)" % os.path.basename(script))
     options = ["-B"] if sys.dont_write_bytecode else []
     os.execv(python, [python, *options, script, *sys.argv[1:]])

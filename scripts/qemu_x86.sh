@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks healcl on older x86-64 CPUs than this machine's, with PoCL as it compiles for them.
+# Checks healcl on older x86-64 CPUs than this machine's, with PoCL compiling for them.
 #
 #   qemu_x86.sh [CPU...]    by default Nehalem (SSE4.2) and Haswell (AVX2); qemu-x86_64 -cpu help
 #                           lists them
 #
 # Each runs the conformance set, if it is beside the clone, the bundled transcripts and 100 random
 # programs, with general kernels and with each way to multiply in vectors.
-# It takes qemu-x86_64 (package qemu-user), and an hour or two: PoCL compiles in emulation. Its
-# binaries are cached in ~/.cache/healcl-cpus. Times mean nothing there.
+# It needs qemu-x86_64 (package qemu-user), and an hour or two, because PoCL compiles in emulation. Its
+# binaries are cached in ~/.cache/healcl-cpus. Times measured there mean nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

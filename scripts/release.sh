@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a release of the last commit: a tarball of its sources, and two Debian packages for each release of
-# Debian that is named: healcl, and healcl-mpi, which alone needs MPI.
+# Makes a release of the last commit: a tarball of its sources, and two Debian packages for each named
+# release of Debian: healcl, and healcl-mpi, the only one that needs MPI.
 #
 #   release.sh [--folder FOLDER] [--wheel] [bookworm] [trixie]
 #
 # FOLDER, by default build/release-VERSION, gets healcl-VERSION.tar.gz and NAME_VERSION-1~CODENAME_ARCH.deb
-# with their SHA256SUMS. Each package is built from the tarball in a bare root of its release, twice, in
-# folders of different names: both must be equal byte for byte. In another bare root it is installed,
-# runs the README's transcript, has an application built with it, and is removed: no file may be left.
-# --wheel: also the wheel of the Python package, built by wheel.sh in a bare root of Debian 11. In bare
-# roots of Debian 12 and 13, with nothing but Python, it is installed, runs a transcript in plain C, and
-# again on PoCL once that is there.
-# Roots are fresh_root.sh's: that takes root's rights, a network and debootstrap, and minutes.
+# with their SHA256SUMS. Each package is built twice from the tarball, in a bare root of its release, in
+# folders of different names. Both builds must be equal byte for byte. In another bare root the package is
+# installed, runs the README's transcript, serves to build an application, and is removed without a trace.
+# --wheel: also builds the wheel of the Python package with wheel.sh, in a bare root of Debian 11. It is
+# tested in bare roots of Debian 12 and 13 with only Python: it is installed, and runs a transcript in
+# plain C, then on PoCL.
+# The roots come from fresh_root.sh, which needs root's rights, a network, debootstrap and minutes.
 #
-# The version is CMakeLists.txt's. A commit with the tag vVERSION, and CHANGELOG.md with an entry of that
-# name, is a release; any other is reported as none, and made all the same, to try it.
+# CMakeLists.txt has the version. A release is a commit with the tag vVERSION whose CHANGELOG.md has that
+# entry. Any other commit is reported as not a release, but built all the same, for a trial.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -49,8 +49,8 @@ make_tarball() {
     mkdir -p "$folder"
     step "$tarball, of $(git log -1 --format='%h %s')"
     git archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$tarball"
-    [ "$(git tag --points-at HEAD --list "v$version")" ] || echo "no release: the commit has no tag v$version"
-    grep -q "^## $version" CHANGELOG.md || echo "no release: CHANGELOG.md has no entry '## $version'"
+    [ "$(git tag --points-at HEAD --list "v$version")" ] || echo "not a release: the commit lacks the tag v$version"
+    grep -q "^## $version" CHANGELOG.md || echo "not a release: CHANGELOG.md lacks the entry '## $version'"
 }
 
 # In a bare root: HEALCL_SHARED shows FOLDER there.
@@ -84,7 +84,7 @@ build_package='set -eu
     for package in one/healcl-*/build/release/*.deb; do
         cmp "$package" "another/folder/${package#one/}"
     done
-    echo "two builds are equal"
+    echo "both builds are equal"
     mkdir /root/healcl/packages
     cp one/healcl-*/build/release/*.deb /root/healcl/packages'
 
@@ -111,10 +111,10 @@ try_package='set -eu
         -o APT::AutoRemove::SuggestsImportant=false >/dev/null
     files >/root/after
     if ! diff /root/before /root/after; then
-        echo "these files are left"
+        echo "these files were not removed"
         exit 1
     fi
-    echo "removed: no file is left"
+    echo "all files were removed"
     apt-get -q -y install "$mpi_package" >/dev/null
     healcl-mpi --version'
 

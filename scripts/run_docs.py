@@ -131,7 +131,7 @@ def commands_of(text):
             yield number, whole
         whole = ""
     if whole:
-        raise Wrong("bash does not read it to the end: " + whole)
+        raise Wrong("bash cannot parse it: " + whole)
 
 
 def matches(expected, output):
@@ -280,7 +280,7 @@ class Page:
         elif block.kind in ("", "sh", "console", "prose"):
             self.add_shell(block, [(reason, line) for reason, _, line in needs])
         else:
-            raise Wrong(f"{block.line}: nobody knows what to do with a block of {block.kind}")
+            raise Wrong(f"{block.line}: blocks of {block.kind} are not supported")
 
     def add_shell(self, block, needs):
         text = block.text

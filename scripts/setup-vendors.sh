@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs further OpenCL implementations on this machine, for comparison and for tests, and registers
-# them in a folder of their own: what the system has registered, and with it the default device,
-# stays as it is.
+# them in a separate folder. The system's registrations, and thereby the default device, do not change.
 #
-#   setup-vendors.sh [rusticl] [oclgrind] [intel] [fpga]     all four where none is named
+#   setup-vendors.sh [rusticl] [oclgrind] [intel] [fpga]     by default all four
 #
-# rusticl, oclgrind: Debian or Ubuntu packages, unpacked and not installed.
-# intel: Intel's runtime for CPUs, of the Python package index. Its license, which is in the package,
-#   applies to whoever downloads it, and forbids shipping it: keep it out of the repository.
-# fpga: the emulator of FPGAs that an older version of the same runtime is under another name.
+# rusticl, oclgrind: Debian or Ubuntu packages, unpacked but not installed.
+# intel: Intel's runtime for CPUs, from the Python package index. Its license, which is in the package,
+#   applies to everyone who downloads it, and forbids shipping it: keep it out of the repository.
+# fpga: an FPGA emulator, which is an older version of the same runtime under another name.
 #
 # The folder is HEALCL_VENDORS_DIR, by default ~/.local/share/healcl/vendors. Existing
 # files are left alone. Exits with 1 if something could not be installed; the others then work.
@@ -195,7 +194,7 @@ for vendor in "$@"; do
         ;;
     esac
 done
-say "these make them visible, beside what the system has:"
+say "set these variables to make them visible, in addition to the system's:"
 sed -n '/^export/s/^/    /p' "$environment"
-say "or, in one: . $environment"
+say "or source them from a file: . $environment"
 exit "$failed"

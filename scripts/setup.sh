@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian or Ubuntu packages that are missing, asking for nothing.
+# Installs missing Debian or Ubuntu packages, without questions.
 #
-#   setup.sh          what it takes to build and run healcl on a CPU
-#   setup.sh --demo   and to decrypt what it computed
-#   setup.sh --test   and to test it
-#   setup.sh --all    and to do all that .ci/run does
+#   setup.sh          packages for building healcl and running it on a CPU
+#   setup.sh --demo   also those for decrypting results
+#   setup.sh --test   also those for testing
+#   setup.sh --all    also those for .ci/run
 #
-# It changes nothing, and needs neither network nor privileges, if nothing is missing.
+# If nothing is missing, it changes nothing, and needs neither a network nor privileges.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,7 @@ case "${1-}" in
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    echo "setup.sh: this is neither Debian nor Ubuntu; nothing was installed. What it takes:" >&2
+    echo "setup.sh: this is neither Debian nor Ubuntu, so nothing was installed. healcl needs:" >&2
     echo "  ${packages[*]}" >&2
     exit 0
 fi

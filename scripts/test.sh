@@ -5,11 +5,11 @@
 #
 #   test.sh [--all] [CTEST OPTION...]    e.g. scripts/test.sh -R conformance
 #
-# Long sweeps are tested in part, another one with each HEALCL_TEST_SEED, a number that is printed; --all
-# tests the whole. Slow tests that find little on this device are left to .ci/run (ci_tests in
-# common.sh), unless --all or a CTEST OPTION asks for it.
+# Only a part of each long sweep runs. HEALCL_TEST_SEED, a number that is printed, selects the part; --all
+# runs the whole. Slow tests that find little on this device run only in .ci/run (ci_tests in common.sh),
+# or with --all or a CTEST OPTION.
 #
-# The shared conformance set is looked for in ../shared, or where HEALCL_SHARED says.
+# The shared conformance set is expected in ../shared, or in the folder that HEALCL_SHARED names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -27,9 +27,9 @@ build_preset test
 
 step "testing build/test"
 if [ "${HEALCL_TEST_ALL-}" = 1 ]; then
-    echo "all of it"
+    echo "with all of the long sweeps"
 else
-    echo "a share of the long sweeps: HEALCL_TEST_SEED=$HEALCL_TEST_SEED"
+    echo "with a part of the long sweeps: HEALCL_TEST_SEED=$HEALCL_TEST_SEED"
 fi
 [ $# -gt 0 ] || [ "${HEALCL_TEST_ALL-}" = 1 ] || set -- -E "$ci_tests"
 failed=0

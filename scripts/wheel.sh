@@ -5,11 +5,11 @@
 #
 #   wheel.sh TARBALL FOLDER
 #
-# TARBALL is a release's, and FOLDER gets the wheel. zlib, zstd, xxHash, cJSON and libzip are compiled
-# into it, of Debian 12's sources: no library of the machine is needed, but glibc 2.27 or later. Their
-# licences, and a list of them (CycloneDX), lie in the wheel's metadata. OpenCL is loaded at run time.
-# All is built twice, in folders of different names: both wheels must be equal byte for byte, for which
-# SOURCE_DATE_EPOCH has to be set.
+# TARBALL belongs to a release, and FOLDER receives the wheel. zlib, zstd, xxHash, cJSON and libzip are
+# compiled into it from Debian 12's sources, so that it needs no other library than glibc 2.27 or later.
+# Their licences, and a list of them (CycloneDX), are in the wheel's metadata. OpenCL is loaded at run
+# time. Everything is built twice, in folders of different names. Both wheels must be equal byte for
+# byte, so SOURCE_DATE_EPOCH must be set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -22,7 +22,7 @@ exec 3>&2 # what fails may write to the log
 trap '[ $? = 0 ] || tail -n 20 "$log" >&3; rm -rf "$work"' EXIT
 libraries=(zlib libzstd xxhash cjson libzip)
 codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-[ "$codename" = bullseye ] || die "wheel.sh: this is $codename, and not Debian 11, bullseye"
+[ "$codename" = bullseye ] || die "wheel.sh: this is $codename, not Debian 11 (bullseye)"
 
 install_packages() {
     sed -n "s/^deb \(.*\) $codename main/deb-src \1 bookworm main/p" /etc/apt/sources.list \
@@ -101,7 +101,7 @@ build_wheel "$work/one"
 build_wheel "$work/another/folder"
 wheel=$(basename "$work"/one/repaired/*.whl)
 cmp "$work/one/repaired/$wheel" "$work/another/folder/repaired/$wheel"
-echo "two builds are equal"
+echo "both builds are equal"
 mkdir -p "$folder"
 cp "$work/one/repaired/$wheel" "$folder"
 "$work/venv/bin/auditwheel" show "$folder/$wheel"
