@@ -441,34 +441,6 @@ static void faults_are_of_devices_or_transcripts(void **state)
     }
 }
 
-/* Older comparisons have segments alone: of an H100 with healcl 0.1.0, encrypted_sentiment and
- * encrypted_sharpen, whose second segment has kernels too. */
-static void older_comparisons_have_times_of_segments(void **state)
-{
-    (void)state;
-#define SEGMENT(bytes, time) "{\"bytes\": " bytes ", \"time_ns\": " time "}"
-    static const struct {
-        const char *keys;
-        double compute; /* 0: it is not known */
-    } cases[] = {
-        {"\"samples_ns\": [4027863], \"compute_ns\": 1158335, \"segments\": [" SEGMENT(
-             "98336", "166629") "," SEGMENT("2457600", "2258944") "," SEGMENT("0", "1158335") "]",
-         1158335},
-        {"\"samples_ns\": [661900], \"compute_ns\": 233027, \"segments\": [" SEGMENT(
-             "98336", "99265") "," SEGMENT("32768", "129058") "," SEGMENT("0", "103969") "]",
-         0},
-        {"\"samples_ns\": [9], \"segments\": [" SEGMENT("0", "9") "]", 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct comparison comparison;
-        const cJSON *run = read_saved(&comparison, cases[i].keys);
-        assert_true(compare_number(run, "median_ns") > 0);
-        assert_about(run, "compute_ns", cases[i].compute);
-        assert_false(json_at(run, "steady_ns") || json_at(run, "transfer_ns"));
-        comparison_release(&comparison);
-    }
-}
-
 /* ---------------------------------------------------------------- names */
 
 static void labels_are_distinct(void **state)
@@ -582,7 +554,6 @@ int main(void)
         cmocka_unit_test(every_form_says_the_same_of_noise),
         cmocka_unit_test(claims_are_checked),
         cmocka_unit_test(faults_are_of_devices_or_transcripts),
-        cmocka_unit_test(older_comparisons_have_times_of_segments),
         cmocka_unit_test(labels_are_distinct),
         cmocka_unit_test(devices_are_called_what_they_are),
         cmocka_unit_test(shares_end_at_the_whole),
