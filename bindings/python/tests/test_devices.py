@@ -28,7 +28,7 @@ class Devices(unittest.TestCase):
         self.assertIs(healcl.open("reference"), healcl.reference)
         with mock.patch.dict(os.environ, HEALCL_DEVICE="reference"):
             self.assertIs(healcl.open(), healcl.reference)
-        with self.assertRaisesRegex(healcl.ArgumentError, "no package"):
+        with self.assertRaisesRegex(healcl.ArgumentError, "does not take a package"):
             healcl.open("reference", package="p")
 
     def test_a_closed_device_says_so(self):

@@ -334,7 +334,7 @@ for size in 10, 10**5:  # noticed at the end, and on the way
 
     def test_what_is_no_engine_is_refused(self):
         for wrong in (healcl.reference.queue(), 5, healcl.heal_engine):
-            with self.assertRaisesRegex(healcl.ArgumentError, "an engine, from healcl.heal_engine.*"
+            with self.assertRaisesRegex(healcl.ArgumentError, "an engine of healcl.heal_engine.*"
                                         "not %s" % type(wrong).__name__):
                 healcl.record(self.path, wrong)
 

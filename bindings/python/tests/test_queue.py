@@ -63,7 +63,7 @@ class Calls(unittest.TestCase):
                         ("np.sum", lambda: np.sum(a)), ("np.linalg", lambda: np.linalg.norm(a)),
                         ("np.concatenate", lambda: np.concatenate([x, a]))):
                     with self.subTest(word), self.assertRaisesRegex(
-                            TypeError, "^healcl.%s takes no %s" % (type(a).__name__, word)):
+                            TypeError, "^healcl.%s does not support %s" % (type(a).__name__, word)):
                         work()
                 for name, word in (("tolist", "asarray"), ("T", "asarray"), ("cpu", "asarray"),
                                    ("reshape", "ops.reshape"), ("other", "'other'")):
@@ -204,7 +204,7 @@ class Calls(unittest.TestCase):
                                           y.read().transpose(0, 3, 1, 2))
             for call, words in ((lambda: q.ops.ntt(a), "missing a ring, or q and psi"),
                                 (lambda: q.ops.intt(a, q=q_), "or ipsi and n_inv"),
-                                (lambda: q.ops.ntt(a, ring, psi=psi), "both a ring and psi"),
+                                (lambda: q.ops.ntt(a, ring, psi=psi), "a ring and psi exclude"),
                                 (lambda: q.ops.ntt(a, [17]), "a healcl.fhe.Ring, not list")):
                 self.assertRaisesRegex(TypeError, words, call)
 

@@ -103,7 +103,7 @@ class Sessions(unittest.TestCase):
                 self.assertEqual(list(s.inputs), [0, 1])
                 self.assertEqual(list(s.outputs), ["2", 1, "4", 3])
                 self.assertNotIn("1", s.inputs)
-                with self.assertRaisesRegex(KeyError, "2 inputs have the name '1': take a number, "
+                with self.assertRaisesRegex(KeyError, "2 inputs have the name '1': use a number, "
                                             "such as 0 or 1"):
                     s.inputs["1"] = [1, 2]
                 s.inputs[1] = [3, 4]
@@ -219,7 +219,7 @@ class Sessions(unittest.TestCase):
             self.assertRaises(healcl.ShapeError, s.read, 0, out=np.zeros(3, np.int64))
             fixed = s[0]
             fixed.flags.writeable = False
-            self.assertRaisesRegex(healcl.ShapeError, "written", s.read, 0, out=fixed)
+            self.assertRaisesRegex(healcl.ShapeError, "writable", s.read, 0, out=fixed)
 
     @both
     def test_segments_run_alone(self, device):

@@ -44,7 +44,7 @@ class Transcripts(unittest.TestCase):
     def test_samples_come_with_the_package(self):
         path = healcl.sample("seal_multiply.json.gz")
         self.assertTrue(healcl.load(path).run(healcl.reference).verified)
-        with self.assertRaisesRegex(healcl.FileError, "no '../x' .*, recognizer.json, seal_mul"):
+        with self.assertRaisesRegex(healcl.FileError, "no sample '../x', but .*, recognizer.json, seal_mul"):
             healcl.sample("../x")
 
     def test_a_transcript_from_memory(self):
@@ -112,7 +112,7 @@ class Transcripts(unittest.TestCase):
         with self.assertRaisesRegex(healcl.ArgumentError, "a dict of arrays, not list"):
             t.run(selector, inputs=[inputs[0]])
         for wrong in (5, t):
-            with self.assertRaisesRegex(healcl.ArgumentError, "a device comes from healcl.open"):
+            with self.assertRaisesRegex(healcl.ArgumentError, "a device must come from healcl.open"):
                 t.run(wrong)
 
     def test_numbers_out_of_range_are_named(self):
@@ -124,7 +124,7 @@ class Transcripts(unittest.TestCase):
                            ("audit_seed", lambda n: t.session(plain, audit_seed=n)),
                            ("batch", lambda n: t.widen(n, np.int64(0)))):
             for number in (-1, 1 << 64, 1.5):
-                with self.assertRaisesRegex(healcl.ArgumentError, name + " is .*, not %s" % number):
+                with self.assertRaisesRegex(healcl.ArgumentError, name + " must be .*, not %s" % number):
                     work(number)
         with plain.queue() as q:
             for work in (q.zeros, q.empty, lambda n: q.ops.reshape(q.zeros(1), n)):

@@ -7,7 +7,7 @@
         a = q.array([1, 2, 3])
         q.ops.modmul(a, a, 97, a)
 
-All is exact: tensors are int8, int32 or int64. Errors are exceptions below healcl.Error.
+All results are exact: tensors are int8, int32 or int64. All errors are subclasses of healcl.Error.
 """
 from ._calls import Ops, Tensor
 from ._device import Device, DeviceInfo, devices, open, reference

@@ -7,7 +7,7 @@ from . import _native
 
 
 def main() -> None:
-    """Becomes the program healcl, which lies in the package."""
+    """Replaces this process by the program healcl, which is in the package."""
     program = os.path.join(os.path.dirname(os.path.abspath(_native.__file__)), "bin", "healcl")
     os.execv(program, [program, *sys.argv[1:]])
 

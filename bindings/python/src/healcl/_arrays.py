@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's arrays and dtypes, and PyTorch's where the program has imported that."""
+"""Arrays and dtypes of NumPy, and of PyTorch if the program has imported it."""
 from __future__ import annotations
 
 import operator
@@ -16,13 +16,13 @@ DTYPES: Dict[int, np.dtype[Any]] = {
     lib.HEALCL_INT64: np.dtype(np.int64)}
 _NUMBERS: Dict[np.dtype[Any], int] = {dtype: number for number, dtype in DTYPES.items()}
 _ADVICE = {"b": "convert it with .astype(np.int8)",
-           "u": "convert it with .astype(np.int64), where all values are below 2^63",
+           "u": "convert it with .astype(np.int64), if all values are below 2^63",
            "f": "convert it with .astype(np.int64), or scale it first",
            "i": "convert it with .astype(np.int64)"}
 
 
 def dtype_number(dtype: Any) -> int:
-    """An enum healcl_dtype, of a dtype of NumPy's in any byte order or PyTorch's, or its name."""
+    """The enum healcl_dtype of a dtype of NumPy (in any byte order) or PyTorch, or of its name."""
     try:
         native = np.dtype(str(dtype)[6:] if str(dtype).startswith("torch.") else dtype)
     except (TypeError, ValueError):
@@ -30,7 +30,7 @@ def dtype_number(dtype: Any) -> int:
     number = None if native is None else _NUMBERS.get(native.newbyteorder("="))
     if number is None:
         advice = _ADVICE.get(native.kind, "") if native is not None else ""
-        raise DtypeError("dtype %s is none of healcl's, int8, int32 and int64%s" %
+        raise DtypeError("dtype %s is not int8, int32 or int64%s" %
                          (native or dtype, advice and ": " + advice))
     return number
 
@@ -49,12 +49,12 @@ def is_torch(value: Any) -> bool:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """An array of a dtype that tensors have, in any byte order; it shares memory with value where
-    it can."""
+    """Converts value to an array with a dtype of tensors, in any byte order. It shares memory
+    with value if possible."""
     try:
         array = value.detach().cpu().numpy() if is_torch(value) else np.asarray(value)
     except ValueError as error:  # such as rows of several lengths
-        raise ShapeError("no array: %s" % error) from None
+        raise ShapeError("not an array: %s" % error) from None
     dtype_number(array.dtype)
     return array
 
@@ -62,7 +62,7 @@ def as_array(value: Any) -> np.ndarray:
 def as_torch(array: np.ndarray) -> Any:
     torch = sys.modules.get("torch")
     if torch is None:
-        raise ImportError("import torch first: healcl does not")
+        raise ImportError("import torch first: healcl does not import it")
     return torch.from_numpy(array)
 
 
@@ -71,7 +71,7 @@ def shape_of(shape: Union[int, Iterable[int]]) -> Tuple[int, ...]:
     try:
         result = tuple(operator.index(size) for size in sizes)
     except TypeError:
-        raise ShapeError("a shape is an integer or a tuple of integers, not %r" %
+        raise ShapeError("a shape must be an integer or a tuple of integers, not %r" %
                          (shape,)) from None
     if not all(-2**63 <= size < 2**63 for size in result):
         raise ShapeError("a size of the shape %r does not fit in 64 bits" % (result,))
@@ -80,25 +80,25 @@ def shape_of(shape: Union[int, Iterable[int]]) -> Tuple[int, ...]:
 
 def check_array(array: np.ndarray, dtype: np.dtype[Any], shape: Tuple[int, ...],
                 what: str) -> None:
-    """Refuses an array that is not as the library has it in memory."""
+    """Refuses an array whose dtype, shape or order differs from the library's."""
     if array.dtype != dtype:
         raise DtypeError("%s is %s, not %s" % (what, dtype, array.dtype))
     if array.shape != shape:
         raise ShapeError("%s has the shape %s, not %s" % (what, shape, array.shape))
     if not array.flags.c_contiguous:
-        raise ShapeError("%s: the array is not in C order; pass np.ascontiguousarray(...) of it" %
+        raise ShapeError("%s: the array is not in C order; pass np.ascontiguousarray(array)" %
                          what)
 
 
 def check_output(out: Any, dtype: np.dtype[Any], shape: Tuple[int, ...], what: str) -> np.ndarray:
-    """The array of a caller's that is to be written."""
+    """Checks an array of the caller that will be written, and returns it."""
     array = as_array(out)
     check_array(array, dtype, shape, what)
     if not (isinstance(out, np.ndarray) or is_torch(out)) or not array.flags.writeable:
-        raise ShapeError("%s: out is not an array that can be written" % what)
+        raise ShapeError("%s: out is not a writable array" % what)
     return array
 
 
 def address(array: np.ndarray) -> Any:
-    """A void *, as long as the array lives."""
+    """A void * to the array's elements, valid as long as the array lives."""
     return ffi.cast("void *", array.ctypes.data)

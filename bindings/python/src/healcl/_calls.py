@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TENSOR, _INT = lib.HEALCL_ARGUMENT_TENSOR, lib.HEALCL_ARGUMENT_INT
 _OUT, _INDEX = lib.HEALCL_PARAMETER_OUT, lib.HEALCL_PARAMETER_INDEX
 _SHAPE, _DTYPE = lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_DTYPE
-_SPECIAL = (_SHAPE, _INDEX, _DTYPE)  # an integer is no integer there
+_SPECIAL = (_SHAPE, _INDEX, _DTYPE)  # an integer has another meaning there
 _INTEGERS = (int, bool)
 _LIMIT = 2**63
 _PATIENCE = 1.0  # seconds that a repr waits for elements
@@ -42,7 +42,7 @@ FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not ca
 
 
 class QueueHandle(Handle):
-    """A queue as its tensors and operations know it."""
+    """The queue's handle, which its tensors and operations use."""
 
     __slots__ = ("device", "operations", "table", "error", "noted", "forked", "rings", "watch")
 
@@ -53,7 +53,7 @@ class QueueHandle(Handle):
         self.watch = watch
         self.device = device
         self.operations = operations
-        self.noted: Optional[Error] = None  # told by a repr, and to be raised by the next wait
+        self.noted: Optional[Error] = None  # shown by a repr; the next wait raises it
         self.table = operations_by_name(operations)
         self.error = ffi.new("struct healcl_error *")
         self.forked = False
@@ -64,19 +64,19 @@ class QueueHandle(Handle):
         self.forked = True
 
     def failed(self) -> BaseException:
-        """Returns the error of a failed call, while the lock is held; or that of a signal's
-        handler, which has ended it."""
+        """Returns the error of a failed call, or the exception of a signal handler that ended the
+        call. The caller holds the lock."""
         error = error_of(self.error, pointer_of(self.operations))
         return self.watch.take() or (error if self.pointer else self.gone())
 
     def raise_noted(self) -> None:
-        """While the lock is held."""
+        """The caller holds the lock."""
         error, self.noted = self.noted, None
         if error is not None:
             raise error
 
     def create(self, shape: Tuple[int, ...], dtype: int, array: Optional[np.ndarray]) -> Tensor:
-        """A tensor with the elements of an array in C order, or of zeros."""
+        """Creates a tensor with the elements of an array in C order, or with zeros."""
         tensor = ffi.new("struct healcl_tensor **")
         data = ffi.NULL if array is None else address(array)
         with self.lock:
@@ -86,7 +86,7 @@ class QueueHandle(Handle):
         return Tensor(self, int(ffi.cast("intptr_t", tensor[0])))
 
     def tables(self, ring: Any) -> Mapping[str, Tensor]:
-        """The tables of a healcl.fhe.Ring. They stay until the queue or the ring is gone."""
+        """The tables of a healcl.fhe.Ring. They live as long as the queue and the ring."""
         with self.lock:
             rings = self.rings()
             tables = None if rings is None else rings.get(ring)
@@ -113,8 +113,8 @@ class Tensor(OnDevice, Uncopied):
     """A tensor of a queue, or a view of one; from Queue.array() and operations.
 
     a[1::2, ...] is a view on the device, and a[...] = values writes into it. np.asarray(a) waits
-    for all calls and copies the elements; nothing else of NumPy's takes a tensor, nor does any
-    operator. The memory is used again once no tensor views it.
+    for all calls and copies the elements. No other function of NumPy takes a tensor, and no
+    operator does. The memory is reused when no tensor views it any more.
     """
 
     __slots__ = ("_queue", "_address", "_packed", "_shape", "_dtype", "__weakref__")
@@ -132,7 +132,7 @@ class Tensor(OnDevice, Uncopied):
             pass
 
     def release(self) -> None:
-        """Gives up the tensor's memory now, unless another tensor views it."""
+        """Frees the tensor's memory now, unless another tensor views it."""
         with self._queue.lock:
             address, self._address = self._address, 0
             self._packed = _pack(_TENSOR, 0)  # which calls refuse
@@ -140,7 +140,7 @@ class Tensor(OnDevice, Uncopied):
                 lib.native_release(address)
 
     def _pointer(self) -> Any:
-        """While the queue's lock is held."""
+        """The caller holds the queue's lock."""
         self._queue.get()
         return self._handle()
 
@@ -163,7 +163,7 @@ class Tensor(OnDevice, Uncopied):
 
     @property
     def device(self) -> Device:
-        """The device of its queue, which may be closed."""
+        """The device of the tensor's queue. It may be closed."""
         return self._queue.device
 
     @property
@@ -186,22 +186,22 @@ class Tensor(OnDevice, Uncopied):
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the elements, without gaps."""
+        """The size of the elements in bytes, without gaps."""
         return self.size * self.dtype.itemsize
 
     @property
     def strides(self) -> Tuple[int, ...]:
-        """The bytes from an element to the next one along each axis, as NumPy's; 0 along an axis
+        """The bytes from an element to the next one along each axis, as in NumPy; 0 along an axis
         that repeats its elements."""
         with self._queue.lock:
             layout = lib.healcl_tensor_layout(self._handle())
@@ -215,7 +215,7 @@ class Tensor(OnDevice, Uncopied):
     def __getitem__(self, index: Any) -> Tensor:
         if isinstance(index, (int, np.integer)) and self.ndim and not (
                 -len(self) <= index < len(self)):
-            raise IndexError("index %d is out of the axis of size %d" % (index, len(self)))
+            raise IndexError("index %d is out of range for an axis of size %d" % (index, len(self)))
         if index is None or isinstance(index, Tensor):
             index = (index,)
         view: Tensor = self._queue.call("get_slice", self, index)
@@ -240,8 +240,8 @@ class Tensor(OnDevice, Uncopied):
         view._call(lib.healcl_tensor_write, address(array), array.nbytes)
 
     def read(self, out: Optional[Any] = None) -> np.ndarray:
-        """Waits for all calls, and copies the elements: into out, an array in C order of the same
-        dtype and shape, or into a new array."""
+        """Waits for all calls, and copies the elements into a new array, or into out: an array in
+        C order of the same dtype and shape."""
         if out is None:
             array = np.empty(self.shape, self.dtype)
         else:
@@ -253,11 +253,11 @@ class Tensor(OnDevice, Uncopied):
         return self.read()
 
     def torch(self) -> Any:
-        """The elements as a tensor of PyTorch, which the program has imported."""
+        """A copy as a tensor of PyTorch, which the program must have imported."""
         return as_torch(self.read())
 
     def item(self) -> int:
-        """The one element."""
+        """The element of a tensor that has just one, as an integer."""
         return int(self.read().item())
 
     if not TYPE_CHECKING:
@@ -266,9 +266,9 @@ class Tensor(OnDevice, Uncopied):
                 raise AttributeError(name)
             advice = ""
             if name in self._queue.table:
-                advice = ": queue.ops.%s does it on the device" % name
+                advice = ": use queue.ops.%s on the device" % name
             elif hasattr(np.ndarray, name):
-                advice = ": np.asarray(tensor).%s is that of a copy on the host" % name
+                advice = ": use np.asarray(tensor).%s, of a copy on the host" % name
             elif name in ("cpu", "get", "numpy"):  # of PyTorch and CuPy
                 advice = ": np.asarray(tensor) copies to the host"
             raise AttributeError("healcl.Tensor has no '%s'%s" % (name, advice))
@@ -283,7 +283,7 @@ class Tensor(OnDevice, Uncopied):
         return "healcl.Tensor(%s, device=%r)" % (", ".join(parts), self._queue.device.selector)
 
     def _parts(self) -> List[str]:
-        """Returns what repr() shows, while the queue's lock is held."""
+        """Returns the parts of repr(). The caller holds the queue's lock."""
         if not self._address:
             return ["<released>"]
         kind = ["shape=%s" % (self.shape,), "dtype=%s" % self.dtype]
@@ -310,8 +310,8 @@ def _integer(value: Any) -> int:
     try:
         result = operator.index(value)
     except TypeError:
-        raise ArgumentError("neither a tensor nor an integer nor None, but %s%s" % (
-            type(value).__name__, "; queue.array() makes a tensor of it"
+        raise ArgumentError("must be a tensor, an integer or None, not %s%s" % (
+            type(value).__name__, "; convert it with queue.array()"
             if isinstance(value, (np.ndarray, list)) else "")) from None
     if not -_LIMIT <= result < _LIMIT:
         raise DtypeError("%d does not fit in 64 bits" % result)
@@ -327,16 +327,16 @@ def _index_item(item: Any) -> bytes:
     if item is Ellipsis:
         return _pack_index(lib.HEALCL_INDEX_ELLIPSIS, *_NO_ENDS)
     if item is None:
-        raise ArgumentError("an index has no new axes: use unsqueeze()")
+        raise ArgumentError("None is not allowed in an index: add axes with unsqueeze()")
     if isinstance(item, (bool, list, np.bool_, np.ndarray, Tensor)):
-        raise ArgumentError("an index has integers, slices and '...': the operation "
-                            "take_along_axis takes elements by a tensor of indices")
+        raise ArgumentError("an index consists of integers, slices and '...'; for a tensor "
+                            "of indices, use the operation take_along_axis")
     return _pack_index(lib.HEALCL_INDEX_INT, _integer(item), *_NO_ENDS[1:])
 
 
 def _packed(value: Any, kind: int) -> Tuple[bytes, Any]:
-    """Converts an argument that is no tensor for native_call, with an object that must live as
-    long."""
+    """Converts an argument that is not a tensor for native_call. The second value must live as
+    long as the first."""
     if kind == _DTYPE:
         return _pack(lib.HEALCL_ARGUMENT_DTYPE, dtype_number(value)), None
     if kind not in _SPECIAL:
@@ -352,7 +352,7 @@ def _packed(value: Any, kind: int) -> Tuple[bytes, Any]:
 
 
 def _other(operation: Operation, value: Any, kinds: List[int], at: int) -> Tuple[bytes, Any]:
-    """Returns what _packed() does, or raises an error that names the argument."""
+    """As _packed(), but its errors name the argument."""
     try:
         if type(value) is Tensor:
             raise ArgumentError("the tensor is one of another queue")
@@ -364,7 +364,7 @@ def _other(operation: Operation, value: Any, kinds: List[int], at: int) -> Tuple
 
 
 def _function_of(operation: Operation, signature: Signature) -> Callable[..., Any]:
-    """A function of a queue and arguments: those of a form by position, else by keywords too."""
+    """A function of a queue and of arguments: those of a form by position, or keywords, too."""
     name = operation.name.encode()
     native_call = lib.native_call
     # Kinds of arguments by their number, and which one is the out.
@@ -417,9 +417,9 @@ def _function_of(operation: Operation, signature: Signature) -> Callable[..., An
 class Ops(Uncopied):
     """The operations of a queue, as functions: queue.ops.modmul(a, b, p=97).
 
-    They take tensors of the queue, integers, None, shapes, indices and dtypes, and return the out
-    if it is given, else a new tensor. help(queue.ops.ntt) says more. All arguments of a form of
-    HEAL's can stand by position, in its order.
+    They take tensors of the queue, integers, None, shapes, indices and dtypes. They return out if
+    it is given, else a new tensor. help(queue.ops.ntt) shows the arguments of ntt. The arguments
+    of a form of HEAL can all be passed by position, in its order.
     """
 
     def __init__(self, queue: QueueHandle) -> None:
@@ -431,7 +431,8 @@ class Ops(Uncopied):
         if name.startswith("__"):
             raise AttributeError(name)
         if name[name[:1] == "_":] in FUNCTIONS:
-            raise OperationError("'%s' is no call: use queue.array() and tensor.read()" % name)
+            raise OperationError("'%s' is not a call: use queue.array() and tensor.read()" %
+                                 name)
         function = MethodType(self._queue.find(name).function, self._queue)
         setattr(self, name, function)
         return function

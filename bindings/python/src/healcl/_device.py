@@ -23,11 +23,11 @@ _TYPES = {lib.HEALCL_DEVICE_OTHER: "other", lib.HEALCL_DEVICE_CPU: "cpu",
 class DeviceInfo:
     """A device's description of itself.
 
-    selector       for open(): "0:1"
+    selector       its name for open(), such as "0:1"
     type           "cpu", "gpu", "acc" or "other"
-    memory_bytes   a hint: drivers' values are unreliable
-    shares_memory  with the host
-    unusable       why it cannot be used; "" where it can
+    memory_bytes   only a hint: drivers' values are unreliable
+    shares_memory  whether device and host share memory
+    unusable       why it cannot be used; "" if it can
     """
 
     selector: str
@@ -48,10 +48,10 @@ def _info(struct: Any) -> DeviceInfo:
 
 
 class Device(Closed):
-    """An OpenCL device, from open(); or healcl.reference, the host's plain C.
+    """An OpenCL device, from open(); or healcl.reference, plain C on the host.
 
-    Several threads may use one. Runs of transcripts then take turns; sessions and queues work at
-    the same time, as far as the driver can.
+    Several threads may use one device. Runs of transcripts then take turns. Sessions and queues
+    work at the same time, as far as the driver can.
     """
 
     def __init__(self, handle: Optional[Handle]) -> None:
@@ -60,7 +60,7 @@ class Device(Closed):
 
     def _call(self, function: Callable[..., int], *arguments: Any,
               operations: Any = ffi.NULL) -> None:
-        """A function of the library whose first argument is the device, NULL for the reference."""
+        """Calls a library function whose first argument is the device, NULL for the reference."""
         if self._handle is None:
             call(function, ffi.NULL, *arguments, operations=operations)
             return
@@ -80,14 +80,14 @@ class Device(Closed):
     def queue(self, *, memory_limit: int = 0, work_limit: int = 0,
               operations: Optional[Operations] = None, expand: Optional[str] = None,
               synchronous: bool = False) -> Queue:
-        """A queue of calls, with tensors of its own.
+        """Opens a queue of calls, with its own tensors.
 
-        memory_limit  most bytes of all tensors; 0: no limit
-        work_limit    most elements that one operation visits; 0: 2^42
-        operations    what may be called beside the built-in ones
+        memory_limit  the most bytes of all tensors; 0: no limit
+        work_limit    the most elements that one operation visits; 0: 2^42
+        operations    operations to add to the built-in ones
         expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for
-                      (repeats, axis); None: the one that is valid, else that of "spec"
-        synchronous   each call waits, so that an error of data is its own
+                      (repeats, axis); None: the order that is valid, else "spec"
+        synchronous   each call waits for its end, and raises errors in data itself
         """
         from ._calls import QueueHandle
         from ._operations import plan_options
@@ -100,7 +100,7 @@ class Device(Closed):
         return Queue(QueueHandle(queue[0], self, operations, watch))
 
     def close(self) -> None:
-        """Closes the handle; sessions and queues of the device live on."""
+        """Closes the handle. Sessions and queues of the device stay open."""
         if self._handle is not None:
             self._handle.close()
 
@@ -115,7 +115,7 @@ class Device(Closed):
             "" if self._handle.pointer else ", closed")
 
 
-#: The host's plain C: exact, slow, and always there.
+#: The host reference in plain C: exact, slow, and always available.
 reference = Device(None)
 
 #: A device, or what open() takes.
@@ -127,13 +127,13 @@ def open(selector: Optional[str] = None, *, fallback: bool = True,
     """Opens an OpenCL device.
 
     selector  "0:1", a part of a platform's or device's name ("pocl"), "cpu", "gpu" or "acc", or
-              "reference"; None: the environment's HEALCL_DEVICE, else the best device there is
+              "reference"; None: HEALCL_DEVICE in the environment, else the best device
     fallback  whether the host runs what the device cannot
-    package   a file that `healcl compile` has made for the device
+    package   a package that `healcl compile` has made for the device
     """
     if (selector or os.environ.get("HEALCL_DEVICE")) == "reference":
         if package is not None:
-            raise ArgumentError("the reference takes no package")
+            raise ArgumentError("the reference does not take a package")
         return reference
     use_opencl()
     strings = [c_string(value) if value is not None else ffi.NULL
@@ -147,17 +147,17 @@ def open(selector: Optional[str] = None, *, fallback: bool = True,
 
 
 def device_of(device: AnyDevice) -> Device:
-    """A device, or what open() makes of it: that is closed with the last that refers to it."""
+    """Returns a device, or opens one, which closes when nothing refers to it any more."""
     if device is None or isinstance(device, str):
         return open(device)
     if not isinstance(device, Device):
-        raise ArgumentError("a device comes from healcl.open(), or is what that takes, not %s" %
+        raise ArgumentError("a device must come from healcl.open(), or be its argument, not %s" %
                             type(device).__name__)
     return device
 
 
 def devices() -> List[DeviceInfo]:
-    """All devices of all platforms, usable or not. They are not opened."""
+    """Lists all devices of all platforms, usable or not, without opening them."""
     use_opencl()
     infos = ffi.new("struct healcl_device_info **")
     count = ffi.new("size_t *")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The object on which the HEAL SDK's Python runtime looks operations up."""
+"""The object in which the HEAL SDK's Python runtime finds operations."""
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -19,9 +19,9 @@ class Engine(Uncopied):
 
         engine._modmul_ttt(a, b, p, out)     # returns out
 
-    host_to_device takes arrays of NumPy and tensors of PyTorch; device_to_host returns what the
-    latest upload was. Memory is given back when the last tensor that views it is dropped. The
-    calls go to engine.queue.
+    host_to_device takes arrays of NumPy and tensors of PyTorch. device_to_host returns the kind
+    that was uploaded last. Memory is freed when the last tensor that views it is dropped. All
+    calls use engine.queue.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -42,34 +42,34 @@ class Engine(Uncopied):
         return sorted({*super().__dir__(), *dir(self.queue.ops)})
 
     def host_to_device(self, host: Any, dtype: Any = None) -> Tensor:
-        """A tensor with a copy of the elements; dtype: another one, which holds all of them."""
+        """Creates a tensor with a copy of the elements. dtype: another dtype that holds them."""
         tensor = self.queue.array(host, dtype)
         self._uploads_torch = is_torch(host)
         return tensor
 
     def device_to_host(self, tensor: Tensor, unused: None = None) -> Any:
-        """Waits for all calls, and copies the elements to an array, or a tensor of PyTorch."""
+        """Waits for all calls, and copies the elements to an array or a tensor of PyTorch."""
         array = _tensor(tensor).read()
         return as_torch(array) if self._uploads_torch else array
 
     def free_device_tensor(self, tensor: Tensor) -> None:
-        """Drops a tensor, whoever refers to it."""
+        """Frees a tensor, even if something still refers to it."""
         _tensor(tensor).release()
 
 
 def _tensor(value: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        raise ArgumentError("a tensor comes from host_to_device() or an operation, not %s" %
+        raise ArgumentError("a tensor must come from host_to_device() or an operation, not %s" %
                             type(value).__name__)
     return value
 
 
 def heal_engine(device: AnyDevice = None, *, operations: Optional[Operations] = None,
                 expand: Optional[str] = None) -> Engine:
-    """An engine for the HEAL SDK's runtime, its device_t_eng, on a device.
+    """Creates an engine for the HEAL SDK's runtime (its device_t_eng) on a device.
 
-    device      or what open() takes
-    operations  those that may be called beside the built-in ones
+    device      a device, or an argument of open()
+    operations  operations to add to the built-in ones
     expand      the order of expand's integers, as for Device.queue()
     """
     return Engine(device_of(device).queue(operations=operations, expand=expand))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, and calls of the library that raise them."""
+"""Exceptions, and calls of the library that raise them."""
 from __future__ import annotations
 
 import difflib
@@ -13,12 +13,12 @@ from ._native import ffi, lib
 
 
 class Error(Exception):
-    """A refusal or failure. The message is one line, and names entry, operation and argument where
+    """A refusal or failure. The message is one line. It names entry, operation and argument if
     they apply.
 
-    entry      the transcript's entry, or the queue's call, counted from 0; or None
+    entry      the entry of the transcript, or the call of the queue, counted from 0; or None
     operation  the operation's name, or None
-    argument   which of its arguments, counted from 0; or None
+    argument   the number of the argument, counted from 0; or None
     detail     several lines, such as the log of a compiler; or None
     """
 
@@ -36,7 +36,7 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """A value, an axis, a count or a kind of argument that is not taken."""
+    """A value, an axis, a count or a kind of argument is not accepted."""
 
 
 class NameUnknownError(ArgumentError, KeyError):
@@ -44,27 +44,27 @@ class NameUnknownError(ArgumentError, KeyError):
 
 
 class ShapeError(Error, ValueError):
-    """A shape that is not taken."""
+    """A shape is not accepted."""
 
 
 class DtypeError(Error, TypeError):
-    """A dtype that is not taken: tensors are int8, int32 or int64."""
+    """A dtype is not accepted: tensors are int8, int32 or int64."""
 
 
 class DataError(Error, ValueError):
-    """An error in the elements: an index out of range, a modulus of 0."""
+    """Elements are wrong, such as an index out of range or a modulus of 0."""
 
 
 class OperationError(Error, AttributeError):
-    """There is no such operation."""
+    """The operation does not exist."""
 
 
 class LimitError(Error, MemoryError):
-    """A limit of memory or work would be passed."""
+    """A limit of memory or work would be exceeded."""
 
 
 class FormatError(Error, ValueError):
-    """A file is not what it should be."""
+    """A file does not have the expected format."""
 
 
 class FileError(Error, OSError):
@@ -72,23 +72,23 @@ class FileError(Error, OSError):
 
 
 class StateError(Error, RuntimeError):
-    """A call at the wrong time: nothing runs, a result is not there, a queue is closed."""
+    """A call comes at the wrong time: nothing runs, a result is missing, a queue is closed."""
 
 
 class DeviceError(Error, RuntimeError):
-    """The device or OpenCL failed, or there is none."""
+    """The device or OpenCL failed, or is missing."""
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The host's memory ran out."""
+    """The host ran out of memory."""
 
 
 class DifferenceError(Error):
-    """An audited step has differed from the host reference."""
+    """An audited step differed from the host reference."""
 
 
 class CancelledError(Error):
-    """Somebody has asked for the end of the run."""
+    """The run was cancelled."""
 
 
 _BY_STATUS = {
@@ -113,7 +113,7 @@ _BY_CAUSE = {
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The end of a message about a name that is none: "the nearest of 75 are 'ct', 'key', 'x'"."""
+    """The end of a message about an unknown name: "the nearest of 75 are 'ct', 'key', 'x'"."""
     known = sorted({each if len(each) < 60 else each[:57] + "..." for each in names})
     near = ", ".join(map(repr, difflib.get_close_matches(name[:60], known, 3, 0)))
     return "the nearest of %d are %s" % (len(known), near) if len(known) > 3 else \
@@ -121,35 +121,35 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def integer(value: Any, what: str, bits: Optional[int] = None) -> int:
-    """A Python integer of whatever is one; in [0, 2^bits), where bits are given."""
+    """Converts value to a Python integer. It must be in [0, 2^bits) if bits is given."""
     try:
         result = operator.index(value)
     except TypeError:
-        raise ArgumentError("%s is an integer, not %r" % (what, value)) from None
+        raise ArgumentError("%s must be an integer, not %r" % (what, value)) from None
     if bits is not None and not 0 <= result < 1 << bits:
-        raise ArgumentError("%s is from 0 to 2^%d - 1, not %d" % (what, bits, result))
+        raise ArgumentError("%s must be from 0 to 2^%d - 1, not %d" % (what, bits, result))
     return result
 
 
 def text(pointer: Any) -> str:
-    """A string of the library's."""
+    """Converts a string of the library."""
     return str(ffi.string(pointer), errors="replace")
 
 
 def c_string(value: Union[str, bytes, os.PathLike[str]]) -> Any:
-    """A path, or a text, for the library."""
+    """Converts a path or a string for the library."""
     try:
         encoded = os.fsencode(value)
     except (TypeError, ValueError):  # such as a lone surrogate
-        raise ArgumentError("%r is neither a path nor a text" % (value,)) from None
+        raise ArgumentError("%r is neither a path nor a string" % (value,)) from None
     if b"\0" in encoded:
         raise ArgumentError("embedded null byte in %r" % (value,))
     return ffi.new("char[]", encoded)
 
 
 def error_of(error: Any, operations: Any = ffi.NULL) -> Error:
-    """The exception for a struct healcl_error, which is cleared. operations: those of manifests, by
-    which operations were numbered."""
+    """Converts a struct healcl_error to an exception, and clears it. operations: the manifests'
+    operations that were used, which determine the operations' numbers."""
     info = ffi.new("struct healcl_operation_info *")
     named = error.operation >= 0 and lib.healcl_operation_describe(operations, error.operation,
                                                                    info)
@@ -164,8 +164,8 @@ def error_of(error: Any, operations: Any = ffi.NULL) -> Error:
 
 
 class _InLibrary:
-    """Around calls of the library that no lock of a handle guards. Once it is shut, as the
-    interpreter ends, daemon threads begin none."""
+    """Surrounds calls of the library that no handle's lock guards. When the interpreter ends, it
+    is shut: then daemon threads begin no further call."""
 
     def __init__(self) -> None:
         self.threads: List[int] = []
@@ -178,7 +178,7 @@ class _InLibrary:
         self.threads.remove(get_ident())
 
     def shut(self) -> None:
-        """Waits for the calls of other threads: drivers free, at exit, what these use."""
+        """Waits for the calls of other threads. Drivers free, at exit, what those calls use."""
         self.is_shut = True
         while set(self.threads) - {get_ident()}:
             time.sleep(0.001)
@@ -188,7 +188,7 @@ in_library = _InLibrary()
 
 
 def call(function: Callable[..., int], *arguments: Any, operations: Any = ffi.NULL) -> None:
-    """Calls a function of the library that takes a struct healcl_error last, and raises that."""
+    """Calls a function of the library whose last argument is a struct healcl_error; raises it."""
     error = ffi.new("struct healcl_error *")
     with in_library:
         if in_library.is_shut:

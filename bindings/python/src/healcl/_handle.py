@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles of the library: closed once, by hand, by the garbage collector or at exit, and never in a
-process that was forked from theirs."""
+"""Handles of the library. Each is closed once: explicitly, by the garbage collector or at exit. A
+forked process never closes a handle of its parent."""
 from __future__ import annotations
 
 import atexit
@@ -17,11 +17,11 @@ _opencl_used = False  # by this process, or by one that it was forked from
 _forked = False       # from a process that has used OpenCL
 
 _FORKED = ("this process was forked after healcl had used OpenCL, whose drivers do not survive "
-           "that: start it with multiprocessing's 'spawn' or 'forkserver'")
+           "a fork: start it with multiprocessing's 'spawn' or 'forkserver'")
 
 
 def use_opencl() -> None:
-    """To be called before the library looks for devices. Raises in a forked process."""
+    """Must be called before the library looks for devices. Raises in a forked process."""
     global _opencl_used
     if _forked:
         raise DeviceError(_FORKED)
@@ -29,7 +29,7 @@ def use_opencl() -> None:
 
 
 class Uncopied:
-    """A handle of this process, which is neither copied nor pickled."""
+    """A handle of this process, which can be neither copied nor pickled."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Uncopied:
 
 
 class Closed(Uncopied):
-    """A handle that a 'with' closes."""
+    """A handle that can be used in a 'with', which closes it."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -52,7 +52,7 @@ class Closed(Uncopied):
 
 
 class Watch:
-    """Has Python look for signals while the library works: for its functions `cancelled`."""
+    """Lets Python handle signals while the library works: the context of `cancelled`."""
 
     def __init__(self) -> None:
         self.interrupt: Optional[BaseException] = None  # that a signal's handler has raised
@@ -69,7 +69,7 @@ def interrupted(kind: Any, exception: BaseException, traceback: Any) -> bool:
 
 
 def python_cancelled(context: Any) -> bool:
-    """Called now and then, so that Python runs the handlers of signals that have come."""
+    """The library calls this regularly, so that Python runs the handlers of pending signals."""
     return in_library.is_shut or ffi.from_handle(context).interrupt is not None
 
 
@@ -77,13 +77,13 @@ ffi.def_extern(onerror=interrupted)(python_cancelled)
 
 
 class Handle(Uncopied):
-    """A pointer, with a lock that who passes it to the library holds.
+    """A pointer, with a lock that every caller of the library holds.
 
-    what       "session": what messages call it
-    close      the library's function
-    cancel     the library's function, which takes NULL too, and ends a call that goes on; or None
-    on_device  whether it is of use only to the process that has opened the device
-    keep       what lives until the handle is closed, as the library reads or writes it
+    what       its name in messages, such as "session"
+    close      the library's function that closes it
+    cancel     the library's function that ends a running call, and accepts NULL; or None
+    on_device  whether only the process that opened the device can use it
+    keep       an object that the library reads or writes until the handle is closed
     """
 
     __slots__ = ("pointer", "lock", "what", "on_device", "_close", "_cancel", "_keep", "_gone",
@@ -102,7 +102,7 @@ class Handle(Uncopied):
         _all[id(self)] = self
 
     def get(self) -> Any:
-        """The pointer, while the lock is held."""
+        """Returns the pointer. The caller holds the lock."""
         if not self.pointer:
             raise self.gone()
         return self.pointer
@@ -111,7 +111,7 @@ class Handle(Uncopied):
         return self._gone or StateError("the %s is closed" % self.what)
 
     def unlocked(self, function: Callable[[Any], Any]) -> Any:
-        """Calls a function that takes NULL too, and that returns at once, during other calls."""
+        """Calls a function, even during other calls. It accepts NULL, and returns at once."""
         with _unlocked:
             return function(self.pointer)
 
@@ -136,11 +136,11 @@ class Handle(Uncopied):
 
     @property
     def is_of_process(self) -> bool:
-        """Whether it is of no use in a forked process."""
+        """Whether a forked process cannot use it."""
         return self.on_device
 
     def forsake(self, why: Error) -> None:
-        """In a forked process: the driver's threads are not there, nor the library's."""
+        """Called in a forked process, which lacks the threads of driver and library."""
         self.pointer = ffi.NULL
         self._gone = why
 

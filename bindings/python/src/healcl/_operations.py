@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations: the library's, and those of vendors' manifests."""
+"""Operations of the library and of vendors' manifests."""
 from __future__ import annotations
 
 import os
@@ -16,8 +16,8 @@ from ._native import ffi, lib
 class Operations(Uncopied):
     """Operations and kernels of a vendor's manifests, the *.json of a folder (docs/VENDORS.md).
 
-    They are native code of whoever has written the folder, and stay until the process ends.
-    trusted: manifests may name files out of the folder, and hand compilers any options.
+    They contain native code of the folder's author, and stay loaded until the process ends.
+    trusted: whether manifests may name files outside of the folder, and use any compiler options.
     """
 
     def __init__(self, folder: Union[str, os.PathLike[str]], *, trusted: bool = False) -> None:
@@ -30,7 +30,7 @@ class Operations(Uncopied):
 
 @dataclass(frozen=True)
 class Parameter:
-    """kind: an enum healcl_parameter_kind. optional: None may stand for it."""
+    """kind: an enum healcl_parameter_kind. optional: whether it may be None."""
 
     name: str
     kind: int
@@ -45,7 +45,7 @@ def _dtypes(bits: int) -> str:
 
 
 class Operation:
-    """An operation under one of its names, with the forms of that.
+    """An operation under one of its names, with the forms of that name.
 
     canonical  its first name
     dtypes     "int32, int64; a also int8"
@@ -91,7 +91,7 @@ def _builtin_table() -> Dict[str, Operation]:
 
 
 def operations_by_name(operations: Optional[Operations] = None) -> Dict[str, Operation]:
-    """All operations by all their names, without leading underscores."""
+    """All operations, by each of their names without a leading underscore."""
     return operations._table if operations else _builtin_table()
 
 
@@ -110,7 +110,7 @@ def plan_options(memory_limit: int, work_limit: int, operations: Optional[Operat
                  expand: Optional[str], passes: Any = ffi.NULL) -> Any:
     """A struct healcl_plan_options."""
     if not isinstance(expand, (str, type(None))) or expand not in _EXPAND:
-        raise ArgumentError("expand is 'spec', 'sdk' or None, not %r" % (expand,))
+        raise ArgumentError("expand must be 'spec', 'sdk' or None, not %r" % (expand,))
     return ffi.new("struct healcl_plan_options *",
                    {"memory_limit": integer(memory_limit, "memory_limit", 64),
                     "work_limit": integer(work_limit, "work_limit", 64), "passes": passes,
@@ -121,6 +121,6 @@ def pointer_of(operations: Optional[Operations]) -> Any:
     if operations is None:
         return ffi.NULL
     if not isinstance(operations, Operations):
-        raise ArgumentError("operations are healcl.Operations(FOLDER), not %s" %
+        raise ArgumentError("operations must be healcl.Operations(FOLDER), not %s" %
                             type(operations).__name__)
     return operations._pointer

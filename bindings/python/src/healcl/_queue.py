@@ -18,8 +18,8 @@ Shape = Union[int, Iterable[int]]
 class Queue(Closed):
     """Tensors on a device, and calls of operations on them; from Device.queue().
 
-    A call is checked, enqueued and not waited for. What only data reveal is an error of the next
-    read or wait, which names the call. Threads take turns; tensors may be dropped in any thread.
+    A call is checked and enqueued, but not waited for. Errors that only the data reveal are raised
+    by the next read or wait, which names the call. Threads take turns. Any thread may drop tensors.
     """
 
     def __init__(self, handle: QueueHandle) -> None:
@@ -28,33 +28,33 @@ class Queue(Closed):
 
     @property
     def device(self) -> Device:
-        """The device that it was opened on, which may be closed."""
+        """The device of the queue. It may be closed."""
         return self._handle.device
 
     def array(self, values: Any, dtype: Any = None) -> Tensor:
-        """A tensor with a copy of an array's elements. dtype: another one, which holds all of
-        them."""
+        """Creates a tensor with a copy of an array's elements. dtype: another dtype, which must
+        hold all of them."""
         array = as_array(values)
         number = dtype_number(array.dtype if dtype is None else dtype)
         array = np.asarray(converted(array, DTYPES[number]), order="C")
         return self._handle.create(array.shape, number, array)
 
     def zeros(self, shape: Shape, dtype: Any = np.int64) -> Tensor:
-        """A tensor of zeros."""
+        """Creates a tensor of zeros."""
         return self._handle.create(shape_of(shape), dtype_number(dtype), None)
 
     def empty(self, shape: Shape, dtype: Any = np.int64) -> Tensor:
-        """A tensor whose elements are undefined."""
+        """Creates a tensor with undefined elements."""
         tensor: Tensor = self.ops.empty(shape, dtype)
         return tensor
 
     def empty_like(self, tensor: Any) -> Tensor:
-        """An empty tensor of the shape and dtype of a tensor, or an array."""
+        """As empty(), with the shape and dtype of a tensor or an array."""
         like = tensor if hasattr(tensor, "dtype") else as_array(tensor)
         return self.empty(like.shape, like.dtype)
 
     def wait(self) -> None:
-        """Waits for all calls. Raises what only data have revealed."""
+        """Waits for all calls. Raises errors that only the data have revealed."""
         handle = self._handle
         with handle.lock:
             status = lib.healcl_queue_wait(handle.get(), handle.error)
@@ -64,19 +64,19 @@ class Queue(Closed):
                 raise handle.failed()
 
     def cancel(self) -> None:
-        """From any thread: ends the wait, the call or the read that goes on with CancelledError.
-        Enqueued calls go on; what a call of the reference writes is undefined then."""
+        """Ends the current wait, call or read with CancelledError. Any thread may call this.
+        Enqueued calls continue. What a cancelled call of the reference writes is undefined."""
         self._handle.cancel()
 
     @property
     def fallbacks(self) -> int:
-        """How many steps of calls the host has run, as the device could not."""
+        """The number of steps that the host has run because the device could not."""
         with self._handle.lock:
             return int(lib.healcl_queue_fallbacks(self._handle.get()))
 
     def close(self) -> None:
-        """Ends what goes on, in other threads too, and waits until the device has done the calls
-        before. Its tensors can only be dropped then."""
+        """Ends current calls, also in other threads, and waits for the device to finish enqueued
+        calls. Afterwards its tensors can only be dropped."""
         self._handle.close()
         self.ops._rings.clear()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what a program calls as a transcript."""
+"""Writes the calls of a program as a transcript."""
 from __future__ import annotations
 
 import base64
@@ -35,8 +35,8 @@ _TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
 
 
 class RecordedTensor(OnDevice, Uncopied):
-    """A tensor of the engine's, under a name of the transcript's. Slices and np.asarray are
-    recorded too; all else is the engine's tensor's."""
+    """A tensor of the engine, with a name in the transcript. Slices and np.asarray are recorded,
+    too; everything else is passed to the engine's tensor."""
 
     __slots__ = ("_recorder", "_tensor", "_name")
 
@@ -126,11 +126,11 @@ class Recorder(Uncopied):
         return function
 
     def host_to_device(self, host: Any, dtype: Any = None) -> RecordedTensor:
-        """The engine's, recorded with the elements, or without where inputs stay out."""
+        """Uploads and records a tensor; its elements are recorded unless inputs are left out."""
         return self._upload(host, dtype, self._inputs)
 
     def upload_table(self, host: Any) -> RecordedTensor:
-        """The same for what is no secret, such as moduli: recorded with the elements."""
+        """Uploads a tensor that is not secret, such as moduli, and records its elements."""
         return self._upload(host, None, True)
 
     def _upload(self, host: Any, dtype: Any, with_data: bool,
@@ -143,7 +143,7 @@ class Recorder(Uncopied):
             return tensor
 
     def device_to_host(self, tensor: RecordedTensor, unused: None = None) -> Any:
-        """The engine's, recorded with the elements, which a run of the transcript expects."""
+        """Downloads a tensor, and records its elements as the expected result."""
         with self._lock:
             host = self._engine.device_to_host(self._plain(tensor))
             self.expect(tensor, host)
@@ -156,7 +156,7 @@ class Recorder(Uncopied):
             self._operation("device_to_host", [self._pointer(tensor)], _host_argument(array), array)
 
     def free_device_tensor(self, tensor: RecordedTensor) -> None:
-        """The engine's, recorded as the end of a name."""
+        """Frees a tensor, and records that its name ends."""
         with self._lock:
             self._engine.free_device_tensor(self._plain(tensor))
             if tensor._name is not None:
@@ -167,8 +167,9 @@ class Recorder(Uncopied):
     def segment(self, name: str) -> Iterator[None]:
         """Puts the calls within into a segment of the transcript."""
         if not isinstance(name, str) or not _is_segment_name(name):
-            raise ArgumentError("a segment's name is text without U+0000 and halves of surrogate "
-                                "pairs, of at most %d bytes as JSON, not %.60r" % (_NAME_MAX, name))
+            raise ArgumentError("a segment's name must be a string of at most %d bytes as JSON, "
+                                "without U+0000 and halves of surrogate pairs, not %.60r" %
+                                (_NAME_MAX, name))
         with self._lock:
             if self._segment:
                 raise StateError("segments do not nest")
@@ -207,8 +208,8 @@ class Recorder(Uncopied):
                         ffi.release(file)
 
     def _commit(self) -> None:
-        """Gives the files their names: payloads first, so that no transcript is without them. The
-        folder is locked meanwhile, so that both are of one recording."""
+        """Renames the files to their final names, the payloads first: a transcript always has its
+        payloads. The folder is locked meanwhile, so that both belong to the same recording."""
         folder = os.open(os.path.dirname(self._path), os.O_RDONLY) if self._raw else None
         try:
             if folder is not None:
@@ -228,7 +229,7 @@ class Recorder(Uncopied):
         if not isinstance(argument, RecordedTensor):
             return argument
         if argument._recorder is not self or argument._name is None:
-            raise ArgumentError("the tensor is another recorder's, or has been freed")
+            raise ArgumentError("the tensor belongs to another recorder, or has been freed")
         return argument._tensor
 
     def _named(self, tensor: Tensor, name: Optional[str] = None) -> RecordedTensor:
@@ -278,7 +279,7 @@ class Recorder(Uncopied):
                                                    "tensor_name": name}])
 
     def _entry(self, entry: List[Any], array: Optional[np.ndarray] = None) -> None:
-        """Writes an entry; with the elements of an array, which it describes."""
+        """Writes an entry, with the elements of its array, if any."""
         if entry[0]["value"] != "FREE_DEVICE_TENSOR":
             self._frees()
         text = json.dumps(entry, separators=(",", ":")).encode()
@@ -293,8 +294,8 @@ class Recorder(Uncopied):
         self._entries += 1
 
     def _payload(self, array: np.ndarray) -> None:
-        """Writes a .npy file: in base64, or to the file beside the transcript, and its place. No
-        copy is made of it as a whole."""
+        """Writes a .npy file in base64, or to the file beside the transcript and then its place.
+        Never copies it as a whole."""
         header = io.BytesIO()
         array = np.asarray(array, order="C")
         np.lib.format.write_array_header_1_0(
@@ -311,8 +312,8 @@ class Recorder(Uncopied):
         self._write(b'"')
 
     def _has_raw(self) -> bool:
-        """Whether payloads have a file of their own: where the transcript is a file, and not
-        packed, which is one for all runtimes."""
+        """Whether payloads have their own file. A compressed transcript, and one that is not a
+        regular file, has none, so that all runtimes can read it."""
         if self._raw is None and self._packer is None and (
                 os.path.isfile(self._path) or not os.path.lexists(self._path)):
             self._raw_path = os.path.realpath(self._path) + ".bin"
@@ -357,8 +358,8 @@ def _new_file(path: str) -> Any:
 
 
 def _in_one_order(arguments: List[Any], out: Any) -> List[Any]:
-    """expand's arguments, of which the axis is negative where the HEAL SDK's runtime could take it
-    for the count, and the count for the axis."""
+    """Returns expand's arguments. The axis is negative if the HEAL SDK's runtime could otherwise
+    confuse axis and count."""
     a, *numbers = arguments
     if numbers[0] != numbers[1] and all(
             0 < axis < len(a.shape) and a.shape[axis] == 1 for axis in numbers):
@@ -380,7 +381,7 @@ def _kind(name: str) -> Dict[str, str]:
 
 
 def mark(segment: Optional[str]) -> List[Any]:
-    """The entry that begins a segment; None: that ends it."""
+    """Returns the entry that begins a segment; None: the one that ends it."""
     return [_kind("SEGMENT_END" if segment is None else "SEGMENT_START"), segment]
 
 
@@ -401,38 +402,38 @@ def _item(value: Any) -> Dict[str, Any]:
 
 
 def _native(host: Any) -> np.ndarray:
-    """An array in native byte order."""
+    """Converts an array to native byte order."""
     array = as_array(host)
     return array.astype(DTYPES[dtype_number(array.dtype)], copy=False)
 
 
 def _host_argument(array: np.ndarray) -> Dict[str, Any]:
-    """An array as a transcript has it without its elements."""
+    """Describes an array in a transcript, without its elements."""
     return _argument("HOST_TENSOR", {"__type__": "HostTensor", "tensor_base64": {
         "type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)}})
 
 
 def record(path: Union[str, os.PathLike[str]], engine: Union[Engine, AnyDevice] = None, *,
            inputs: bool = True, operations: Optional[Operations] = None) -> Recorder:
-    """An engine that writes what a program calls to a transcript, for use in a 'with'.
+    """Creates an engine that writes a program's calls to a transcript, for use in a 'with'.
 
-    path    of the transcript; packed where it ends in .gz. Else tensors of 64 KiB and more are in a
-            file beside it, PATH.bin
-    engine  from heal_engine(), or the device for one, or what open() takes
-    inputs  whether uploads are written with their elements: without them, keys and messages stay
-            out of the files, and whoever runs it supplies them
-    operations  those that may be called beside the built-in ones; an engine has its own
+    path        the transcript's path; compressed if it ends in .gz. Else tensors of 64 KiB or more
+                are in a file beside it, PATH.bin
+    engine      an engine of heal_engine(), a device, or an argument of open()
+    inputs      whether the elements of uploads are written. Without them, the files contain no keys
+                and messages, and a run must be given them
+    operations  operations to add to the built-in ones; an engine has its own
 
-    Downloads are written with their elements, as the expected results of the transcript. Refused
-    calls are left out. The host's decisions are frozen: the transcript has the calls that were
-    made, with their integers; but the axis of an expand that could be read in the other order is
-    negative. After an exception nothing is written.
+    Downloads are written with their elements, as the expected results. Refused calls are left out.
+    The transcript has the calls that were made, with their integers: decisions of the program are
+    not repeated when it runs. If the arguments of an expand could be read in the other order, its
+    axis is written as a negative number. After an exception nothing is written.
     """
     if engine is None or isinstance(engine, (Device, str)):
         engine = heal_engine(engine, operations=operations)
     elif operations is not None:
-        raise ArgumentError("record() takes operations with a device: an engine has its own")
+        raise ArgumentError("record() takes operations only with a device: an engine has its own")
     if not isinstance(engine, Engine):
-        raise ArgumentError("record() takes an engine, from healcl.heal_engine(), or a device, not "
+        raise ArgumentError("record() takes a device or an engine of healcl.heal_engine(), not "
                             "%s" % type(engine).__name__)
     return Recorder(path, engine, inputs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses operators and functions of NumPy that would copy tensors to the host unseen."""
+"""Refuses operators and functions of NumPy that would silently copy tensors to the host."""
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -20,9 +20,9 @@ _OPERATIONS = {"add": "modsum", "sub": "modneg and modsum", "subtract": "modneg 
 
 def _refusal(tensor: object, what: str, name: str = "", instead: Optional[str] = None) -> TypeError:
     operation = _OPERATIONS.get(name)
-    return TypeError("healcl.%s takes no %s: %s%s" % (
+    return TypeError("healcl.%s does not support %s: %s%s" % (
         type(tensor).__name__, what,
-        "on the device call %s; " % operation if operation else "",
+        "call %s on the device; " % operation if operation else "",
         instead or "np.asarray(tensor) copies to the host"))
 
 
@@ -34,7 +34,7 @@ def _refuser(what: str, name: str = "", instead: Optional[str] = None) -> Callab
 
 
 class OnDevice:
-    """An array that no operator and no function of NumPy takes, compared and hashed by identity."""
+    """An array that operators and functions of NumPy refuse; compared and hashed by identity."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class OnDevice:
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("a tensor on a device becomes an array only by a copy")
+            raise ValueError("a tensor on a device can only be copied to an array")
         array = self._to_host()
         return array if dtype is None else array.astype(dtype, copy=False)
 

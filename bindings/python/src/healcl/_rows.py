@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures of the library as rows of tables."""
+"""Converts structures of the library to rows of tables."""
 from __future__ import annotations
 
 from typing import Any, Dict, List
@@ -21,7 +21,7 @@ def _value(kind: Any, value: Any) -> Any:
 
 
 def row(struct: Any) -> Dict[str, Any]:
-    """Numbers and strings by the names of their fields; nanoseconds become seconds."""
+    """Numbers and strings by the names of their fields. Nanoseconds become seconds."""
     kind = ffi.typeof(struct)
     result = {}
     for name, field in (kind.item if kind.kind == "pointer" else kind).fields:

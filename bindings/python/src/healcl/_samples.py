@@ -14,9 +14,9 @@ def sample(name: str) -> str:
     """The path of a file that comes with the package.
 
     recognizer.json               a layer of a network and its keys, n = 16
-    seal_multiply.json.gz         CKKS, n = 128; Microsoft SEAL has computed what is expected
-    encrypted_digits_toy.json.gz  recognizes 200 handwritten digits, n = 16, without any security
-    encrypted_digits_toy.answers  the secret key and the right answers of that, as JSON
+    seal_multiply.json.gz         CKKS, n = 128; Microsoft SEAL has computed the expected results
+    encrypted_digits_toy.json.gz  recognizes 200 handwritten digits, n = 16, not secure
+    encrypted_digits_toy.answers  its secret key and the right answers, as JSON
 
         healcl.load(healcl.sample("seal_multiply.json.gz")).run(dev)
 
@@ -24,5 +24,5 @@ def sample(name: str) -> str:
     """
     names = sorted(os.listdir(_FOLDER))
     if name not in names:
-        raise FileError("no '%s' comes with healcl, but %s" % (name, ", ".join(names)))
+        raise FileError("healcl has no sample '%s', but %s" % (name, ", ".join(names)))
     return os.path.join(_FOLDER, name)

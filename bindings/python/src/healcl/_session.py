@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions: a transcript on a device that runs again and again."""
+"""Sessions: a transcript on a device, which can run many times."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, TypeVar, Union
@@ -21,7 +21,7 @@ _Value = TypeVar("_Value", covariant=True)
 
 
 class _Named(Mapping[Name, _Value]):
-    """The inputs or results of a session by name, or by number."""
+    """The inputs or results of a session, by name or by number."""
 
     def __init__(self, session: Session, tensors: Tensors) -> None:
         self._session, self._tensors = session, tensors
@@ -46,8 +46,8 @@ class Inputs(_Named[Optional[np.ndarray]]):
     """The inputs of a session, which can be set."""
 
     def __getitem__(self, name: Name) -> Optional[np.ndarray]:
-        """The array that the next run reads: the one that was set, else a copy of the file's. None
-        where there is neither."""
+        """The array that the next run reads: the one that was set, else a copy of the file's data,
+        else None."""
         number = self._tensors.find(name)
         bound = self._session._bound.get(number)
         return self._tensors[number].data if bound is None else bound
@@ -57,7 +57,7 @@ class Inputs(_Named[Optional[np.ndarray]]):
         self._session[name] = value
 
     def update(self, inputs: Mapping[Name, Any]) -> None:
-        """Sets several."""
+        """Sets several inputs."""
         for name, value in inputs.items():
             self[name] = value
 
@@ -66,21 +66,21 @@ class Outputs(_Named[np.ndarray]):
     """The results of a session's last run."""
 
     def __getitem__(self, name: Name) -> np.ndarray:
-        """A copy, as session.read(name)."""
+        """Returns a copy, as session.read(name) does."""
         return self._session.read(name)
 
 
 class Session(Closed):
     """A transcript on a device, from Transcript.session().
 
-        s.inputs["133"] = array      # in the place of the file's: read in each run, and not copied
+        s.inputs["133"] = array      # replaces the file's data; read in each run, not copied
         s.run()
         logits = s.outputs["240"]    # a copy
 
     An integer is the number of an input in transcript.inputs, or of a result in
-    transcript.results; names that several have are not in the mappings, but their numbers are.
-    s[name] is an input where it is set, and a result where it is read. s.transcript and s.device
-    are what it was opened on.
+    transcript.results. If several have the same name, only their numbers can be used.
+    s[name] = array sets an input, and s[name] reads a result. The session was opened with
+    s.transcript, on s.device.
     """
 
     __iter__ = __contains__ = None  # which would read all results
@@ -110,7 +110,7 @@ class Session(Closed):
 
     def __setitem__(self, name: Name, value: Any) -> None:
         """Takes an input's elements from an array, from the next run on. The array is not copied:
-        each run reads what it then holds. None: from the file again."""
+        each run reads its elements of that time. None: takes them from the file again."""
         number = self.transcript.inputs.find(name)
         array = None
         if value is not None:
@@ -125,12 +125,12 @@ class Session(Closed):
                 self._bound[number] = array
 
     def __getitem__(self, name: Name) -> np.ndarray:
-        """A copy of a result of the last run."""
+        """Returns a copy of a result of the last run."""
         return self.read(name)
 
     def read(self, name: Name, out: Optional[Any] = None) -> np.ndarray:
-        """Copies a result of the last run into out, an array in C order of its dtype and shape, or
-        into a new array."""
+        """Copies a result of the last run into a new array, or into out: an array in C order of
+        the same dtype and shape."""
         number = self.transcript.results.find(name)
         info = self.transcript.results[number]
         if out is None:
@@ -142,9 +142,9 @@ class Session(Closed):
         return array if out is None else out
 
     def view(self, name: Name) -> np.ndarray:
-        """A result of the last run, in an array that each further run writes to: nothing is copied
-        from the second call on. The array may outlive the session. It is undefined while a run
-        goes on, and after one that has failed."""
+        """A result of the last run, in an array that each further run overwrites. Only the first
+        call copies. The array may outlive the session. Its elements are undefined during a run,
+        and after a run that failed."""
         number = self.transcript.results.find(name)
         if number not in self._views:
             array = self.read(name)
@@ -158,22 +158,22 @@ class Session(Closed):
         return self._views[number]
 
     def keep(self, name: Name, keep: bool) -> None:
-        """Sets whether an input that is not bound stays on the device from run to run: from the
-        file again, or without a further upload. One that an operation writes to never stays."""
+        """Sets whether an input that was not set stays on the device from run to run, or each run
+        uploads it from the file. An input that an operation writes to never stays."""
         number = self.transcript.inputs.find(name)
         with self._handle.lock:
             call(lib.healcl_session_keep, self._handle.get(), number, bool(keep))
 
     def compare(self, name: Name) -> int:
-        """How many elements of a result differ from those that the transcript expects."""
+        """Returns how many elements of a result differ from the expected tensor."""
         number, different = self.transcript.results.find(name), ffi.new("uint64_t *")
         with self._handle.lock:
             call(lib.healcl_session_compare, self._handle.get(), number, different)
         return int(different[0])
 
     def run(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
-        """Runs all segments, or count of them from the first one on, by name or number. Ctrl-C
-        ends the run before its next operation; other threads go on meanwhile."""
+        """Runs all segments, or `count` of them from segment `first` on, a name or a number.
+        Ctrl-C ends the run before its next operation. Other threads continue meanwhile."""
         handle = self._handle
         with handle.lock:
             ran = handle.runs  # in the background, from an earlier start()
@@ -186,7 +186,7 @@ class Session(Closed):
                 raise
 
     def start(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
-        """Runs in the background: until wait(), only poll() and cancel() can be called."""
+        """Starts a run in the background. Until wait(), only poll() and cancel() can be called."""
         names = self.transcript.segments
         if isinstance(first, str):
             if first not in names:
@@ -196,8 +196,8 @@ class Session(Closed):
         first = integer(first, "a segment")
         end = len(names) if count is None else first + integer(count, "count")
         if not 0 <= first <= end <= len(names):
-            raise NameUnknownError("there are %d segments, counted from 0: not %d to %d" %
-                                   (len(names), first, end - 1))
+            raise NameUnknownError("segments %d to %d do not exist: there are %d, counted from 0" %
+                                   (first, end - 1, len(names)))
         handle = self._handle
         with handle.lock:
             ran = handle.runs
@@ -217,7 +217,7 @@ class Session(Closed):
         return bool(self._handle.unlocked(lib.healcl_session_poll))
 
     def wait(self) -> None:
-        """Waits for what was started, and raises what became of it. Ctrl-C cancels it."""
+        """Waits for the run that was started, and raises its error. Ctrl-C cancels the run."""
         handle = self._handle
         with handle.lock:
             try:
@@ -233,25 +233,25 @@ class Session(Closed):
                 raise
 
     def cancel(self) -> None:
-        """From any thread: ends the run that goes on, before its next operation."""
+        """Ends the current run before its next operation. Any thread may call this."""
         self._handle.cancel()
 
     @property
     def facts(self) -> Dict[str, Any]:
-        """Facts about the last run: seconds, bytes_uploaded, fallbacks; about the session: runs."""
+        """Facts about the last run (seconds, bytes_uploaded, fallbacks) and the session (runs)."""
         with self._handle.lock:
             return row(lib.healcl_session_facts(self._handle.get()))
 
     @property
     def audit(self) -> Dict[str, Any]:
-        """The audits of all runs; kernels is a row for each."""
+        """The audits of all runs; kernels has a row for each kernel."""
         with self._handle.lock:
             facts = lib.healcl_session_audit(self._handle.get())
             return {**row(facts), "kernels": rows(facts.kernels, facts.kernel_count),
                     "difference": row(facts.difference) if facts.difference else None}
 
     def close(self) -> None:
-        """Ends what runs in the background."""
+        """Ends a run in the background, and closes the session."""
         self._handle.close()
 
     def __repr__(self) -> str:
@@ -280,7 +280,7 @@ class SessionHandle(Handle):
         return self.on_device or self.runs
 
     def abandon(self) -> None:
-        """Ends what runs in the background, when an exception has come instead of its end."""
+        """Ends a run in the background after an exception in its wait."""
         if self.runs and self.pointer:
             lib.healcl_session_cancel(self.pointer)
             lib.healcl_session_wait(self.pointer, ffi.NULL)

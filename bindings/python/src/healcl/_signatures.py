@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls by keywords, and help, made of the library's table of operations."""
+"""Calls with keywords, and help texts, made from the library's table of operations."""
 from __future__ import annotations
 
 import inspect
@@ -12,13 +12,13 @@ from ._native import lib
 from ._operations import Operation, Parameter
 
 _WORDS = {
-    lib.HEALCL_PARAMETER_TENSOR: "tensor", lib.HEALCL_PARAMETER_OUT: "tensor that is written",
+    lib.HEALCL_PARAMETER_TENSOR: "tensor", lib.HEALCL_PARAMETER_OUT: "tensor to write",
     lib.HEALCL_PARAMETER_INDICES: "tensor of indices, int32 or int64",
     lib.HEALCL_PARAMETER_SCALAR: "integer in [-2^63, 2^63)",
     lib.HEALCL_PARAMETER_MODULUS: "integer in [1, 2^63)", lib.HEALCL_PARAMETER_INT: "integer",
     lib.HEALCL_PARAMETER_FLAG: "True or False",
     lib.HEALCL_PARAMETER_PERM: "tensor of 0 to n - 1 in some order, int32 or int64",
-    lib.HEALCL_PARAMETER_HINT: "tensor or integer that is not read",
+    lib.HEALCL_PARAMETER_HINT: "tensor or integer; it is not used",
     lib.HEALCL_PARAMETER_SHAPE: "integers", lib.HEALCL_PARAMETER_DTYPE: "int8, int32 or int64",
     lib.HEALCL_PARAMETER_INDEX: "integers, slices and an Ellipsis",
     lib.HEALCL_PARAMETER_NOTHING: "None"}
@@ -64,7 +64,7 @@ _EXAMPLES: Dict[str, Tuple[Dict[str, Any], Any]] = {
 
 
 class SignatureError(ArgumentError, TypeError):
-    """An argument is missing, there twice, or none of the operation's."""
+    """An argument is missing, is given twice, or does not belong to the operation."""
 
 
 def _name(parameter: Parameter) -> str:
@@ -72,11 +72,11 @@ def _name(parameter: Parameter) -> str:
 
 
 class Signature:
-    """How an operation is called by keywords: with the arguments of its longest form, or a ring in
-    the place of tables.
+    """How an operation is called with keywords: with the arguments of its longest form, or with a
+    ring instead of tables.
 
-    Defaults are None where the form takes it, False for a flag, and -1 for an axis that another
-    form lacks. A permutation that is given is applied. Built-in operations can make their `out`.
+    The default is None if the form takes it, False for a flag, and -1 for an axis that another form
+    lacks. A permutation that is given is applied. Built-in operations can create their `out`.
     """
 
     def __init__(self, operation: Operation) -> None:
@@ -111,8 +111,8 @@ class Signature:
 
     def bind(self, arguments: Tuple[Any, ...], keywords: Mapping[str, Any],
              tables_of: Callable[[Any], Mapping[str, Any]]) -> List[Any]:
-        """The arguments of the longest form; those of another one by position stay. tables_of: a
-        ring's tensors, by name."""
+        """Returns the arguments of the longest form. Arguments by position that fit another form
+        are returned unchanged. tables_of: returns a ring's tensors by name."""
         if not keywords and any(len(arguments) == len(form) for form in self._operation.forms):
             return list(arguments)
         given = dict(zip(self._positional, arguments), **keywords)
@@ -136,10 +136,10 @@ class Signature:
                 raise self._error("missing a ring, or %s" % " and ".join(missing))
             return
         if given:
-            raise self._error("both a ring and %s" % " and ".join(given))
+            raise self._error("a ring and %s exclude each other" % " and ".join(given))
         from .fhe._ring import Ring  # whose package imports this
         if not isinstance(values["ring"], Ring):
-            raise self._error("a ring is a healcl.fhe.Ring, not %s" %
+            raise self._error("a ring must be a healcl.fhe.Ring, not %s" %
                               type(values["ring"]).__name__)
         tables = tables_of(values["ring"])
         values.update((name, tables[name]) for name in self._tables)
@@ -177,7 +177,7 @@ class Signature:
 
     def _words(self, name: str) -> str:
         if name == "ring":
-            return "healcl.fhe.Ring, in the place of %s" % " and ".join(self._tables)
+            return "healcl.fhe.Ring, instead of %s" % " and ".join(self._tables)
         if name in _MORE_WORDS and name in self._defaults:
             return _MORE_WORDS[name]
         kinds = dict.fromkeys(_WORDS[parameter.kind] for form in self._operation.forms

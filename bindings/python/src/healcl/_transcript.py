@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transcripts, and what runs of them report."""
+"""Transcripts, and reports of their runs."""
 from __future__ import annotations
 
 import operator
@@ -25,7 +25,7 @@ from ._session import Name, Session
 
 
 class _File:
-    """A transcript as its tensors know it. handle: None once it is closed."""
+    """The transcript of TensorInfo objects. handle: None after it is closed."""
 
     def __init__(self, handle: Handle) -> None:
         self.handle: Optional[Handle] = handle
@@ -44,10 +44,10 @@ class _File:
 class TensorInfo:
     """A tensor that a transcript uploads or downloads.
 
-    name      of the device's tensor
+    name      the name of the tensor on the device
     entry     its entry of the transcript, counted from 0
     segment   its segment, counted from 0
-    has_data  an input comes with data; a result, with the expected tensor
+    has_data  whether an input has data, or a result has an expected tensor
     """
 
     name: str
@@ -60,13 +60,13 @@ class TensorInfo:
 
     @property
     def data(self) -> Optional[np.ndarray]:
-        """The file's elements of an input, or those that it expects of a result, in an array of
-        the caller's own: decoded each time. None where the file has none."""
+        """An input's elements in the file, or the expected elements of a result. Each use decodes
+        them to a new array. None if the file has none."""
         if not self.has_data:
             return None
         read = self.__dict__.get("_read")
         if read is None:
-            raise StateError("a copy of a description has no data: ask the transcript")
+            raise StateError("a copy of this description has no data: use the transcript's")
         array = np.empty(self.shape, self.dtype)
         read(array)
         return array
@@ -93,24 +93,24 @@ class Tensors(Tuple[TensorInfo, ...]):
         return super().__getitem__(self.find(which) if isinstance(which, str) else which)
 
     def find(self, name: Name) -> int:
-        """The number of the tensor that has a name; or a number, of which -1 is the last."""
+        """Returns a tensor's number, given its name or number; -1 is the last one."""
         if not isinstance(name, str):
             try:
                 return range(len(self))[operator.index(name)]
             except (IndexError, TypeError):
-                raise NameUnknownError("there are %d %ss, counted from 0: not %r" % (
-                    len(self), self.what, name)) from None
+                raise NameUnknownError("there is no %s %r: there are %d, counted from 0" % (
+                    self.what, name, len(self))) from None
         found = [number for number, info in enumerate(self) if info.name == name]
         if not found:
             raise NameUnknownError("there is no %s %r: %s" % (
                 self.what, name, nearest(name, [info.name for info in self])))
         if len(found) > 1:
-            raise NameUnknownError("%d %ss have the name %r: take a number, such as %d or %d" % (
+            raise NameUnknownError("%d %ss have the name %r: use a number, such as %d or %d" % (
                 len(found), self.what, name, found[0], found[1]))
         return found[0]
 
     def names(self) -> List[Name]:
-        """A name for each: its number, where it has none or another has the same."""
+        """A name for each tensor; its number if it has no name, or if another has the same."""
         counts = Counter(info.name for info in self)
         return [info.name if info.name and counts[info.name] == 1 else number
                 for number, info in enumerate(self)]
@@ -131,17 +131,17 @@ def _tensors(what: str, describe: Callable[..., Any], read: Callable[..., int],
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """The report of a run; print(report) has the most important of it.
+    """The report of a run; print(report) shows the most important values.
 
-    verified     whether all results are as expected; None where nothing was compared
-    seconds      of a repetition with warm kernels: the median
-    runs         of each repetition, in seconds
-    results, results_compared, results_different
+    verified     whether all results are as expected; None if nothing was compared
+    seconds      the median time of a repetition with warm kernels
+    runs         the time of each repetition, in seconds
+    results, results_compared, results_different  numbers of results
     segments     a row for each segment: pandas.DataFrame(report.segments)
-    operations   a row for each operation of each segment; with times where profile was asked for;
-                 fallbacks are steps that the host ran, and fallback_reason says why
+    operations   a row for each operation of each segment, with times if profile was set;
+                 fallbacks: steps that the host ran; fallback_reason: why
     differences  a line for each result that differs
-    warnings     lines
+    warnings     a line for each warning
     facts        further values: bytes, launches, seconds of compiling
     """
 
@@ -208,7 +208,7 @@ def _report(report: Any, differences: List[str], warnings: List[str]) -> Report:
 
 
 class _Watch(Watch):
-    """And keeps what the library tells."""
+    """Also collects the differences and warnings that the library reports."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -231,15 +231,15 @@ def _share(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError("audit_share is from 0 to 1, not %r" % (value,)) from None
+        raise ArgumentError("audit_share must be from 0 to 1, not %r" % (value,)) from None
 
 
 class Transcript(Closed):
-    """A transcript, checked whole and planned; from load().
+    """A transcript, completely checked and planned; from load().
 
     inputs    the uploads, by number or name: t.inputs[0].shape, t.inputs["ct"].data
-    results   the downloads
-    segments  the names of the segments; "" for what is outside of any
+    results   the downloads, by number or name
+    segments  the names of the segments; "" for entries outside of segments
     """
 
     def __init__(self, handle: Handle, operations: Any) -> None:
@@ -257,23 +257,23 @@ class Transcript(Closed):
             profile: bool = False, warm_up: bool = True,
             inputs: Optional[Mapping[Name, Any]] = None, device_memory: int = 0,
             dump: Union[str, os.PathLike[str], None] = None) -> Report:
-        """Runs it, and compares each result with the one that it expects.
+        """Runs the transcript, and compares each result with its expected tensor.
 
-        device         or what open() takes, for this run alone
-        repeat         how often; the report has medians
-        verify         whether to compare; None: unless there are other inputs than the file's
-        profile        whether to take the times of operations
-        warm_up        whether a first run in which kernels are compiled is left out of the times
-        inputs         arrays in the place of the file's, by name or number
-        device_memory  most bytes to allocate on the device; 0: no limit
+        device         a device, or an argument of open() for this run alone
+        repeat         the number of runs; the report has medians
+        verify         whether to compare; None: compare if no input is replaced
+        profile        whether to measure the times of operations
+        warm_up        whether a first run, which compiles kernels, does not count in the times
+        inputs         arrays that replace the file's, by name or number
+        device_memory  the most bytes to allocate on the device; 0: no limit
         dump           a folder for the results, as .npy files
 
-        Results that differ are in the report; all else that goes wrong is raised. Ctrl-C ends the
-        run before its next operation, or within one of the reference.
+        Results that differ are in the report; all other faults are raised. Ctrl-C ends the run
+        before its next operation, or within an operation of the reference.
         """
         inputs = {} if inputs is None else inputs
         if not isinstance(inputs, Mapping):
-            raise ArgumentError("inputs is a dict of arrays, not %s" % type(inputs).__name__)
+            raise ArgumentError("inputs must be a dict of arrays, not %s" % type(inputs).__name__)
         given = {self.inputs.find(name): value for name, value in inputs.items()}
         arrays = {number: as_array(value) for number, value in given.items() if value is not None}
         verify = not arrays if verify is None else verify
@@ -310,12 +310,12 @@ class Transcript(Closed):
 
     def session(self, device: AnyDevice = None, *, keep_inputs: bool = True,
                 audit_share: float = 0.0, audit_seed: int = 0) -> Session:
-        """The transcript on a device, to run again and again with other inputs.
+        """Opens the transcript on a device, to run it many times with other inputs.
 
-        device       or what open() takes, for this session alone
-        keep_inputs  whether what is not bound stays on the device from run to run
-        audit_share  of the time, from 0 to 1: steps are done again on the host and compared
-        audit_seed   of the steps that are drawn
+        device       a device, or an argument of open() for this session alone
+        keep_inputs  whether inputs that are not set stay on the device from run to run
+        audit_share  the share of the time, from 0 to 1, to repeat steps on the host and compare
+        audit_seed   the seed that selects these steps
         """
         return Session(self, device_of(device), ffi.new(
             "struct healcl_session_options *", {
@@ -323,12 +323,12 @@ class Transcript(Closed):
                 "audit_seed": integer(audit_seed, "audit_seed", 64)}))
 
     def widen(self, batch: int, inputs: Union[Name, Iterable[Name]]) -> Transcript:
-        """A transcript that does at once, for `batch` requests, what this one does for one.
+        """Returns a transcript that does for `batch` requests at once what this one does for one.
 
-        batch   requests together
-        inputs  those that come with each request, by name or number
+        batch   the number of requests
+        inputs  the inputs that differ between requests, by name or number
 
-        These inputs, and results that depend on them, have a new first axis of `batch` requests.
+        These inputs, and results that depend on them, get a new first axis of `batch` requests.
         """
         names = [inputs] if isinstance(inputs, (str, SupportsIndex)) else inputs
         numbers = [self.inputs.find(name) for name in names]
@@ -341,7 +341,7 @@ class Transcript(Closed):
                                  keep=handle), self._operations)
 
     def close(self) -> None:
-        """Closes the file, once nothing runs it; sessions of the transcript live on."""
+        """Closes the file when nothing runs it any more. Sessions of the transcript stay open."""
         self._file.handle = None
 
     def __repr__(self) -> str:
@@ -352,18 +352,18 @@ class Transcript(Closed):
 def load(source: Union[str, os.PathLike[str], bytes, bytearray, memoryview], *,
          memory_limit: int = 0, work_limit: int = 0, operations: Optional[Operations] = None,
          expand: Optional[str] = None, passes: Optional[str] = None) -> Transcript:
-    """Reads a transcript, a file or bytes, packed or not, checks it whole, and plans it.
+    """Reads a transcript from a file or bytes, compressed or not, checks it, and plans it.
 
-    memory_limit  most bytes of all tensors; 0: no limit
-    work_limit    most elements that one operation visits; 0: 2^42
-    operations    what may be named beside the built-in ones
+    memory_limit  the most bytes of all tensors; 0: no limit
+    work_limit    the most elements that one operation visits; 0: 2^42
+    operations    operations to add to the built-in ones
     expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for
-                  (repeats, axis); None: the one that is valid, else that of "spec"
-    passes        names of passes, with commas between them, or "none"; None: all
+                  (repeats, axis); None: the order that is valid, else "spec"
+    passes        names of passes, separated by commas, or "none"; None: all
 
-    A file that is not packed stays mapped. If it is cut, the next call that reads it raises a
-    FileError. If it is cut while a tensor is read, or its disk fails then, SIGBUS ends the process:
-    load(bytes) copies a file that others write to.
+    A file that is not compressed stays mapped. If it is truncated, the next call that reads it
+    raises a FileError. If it is truncated while a tensor is read, or its disk fails then, SIGBUS
+    ends the process. Pass the file's bytes instead if others may write to it.
     """
     names = ffi.NULL if passes is None else c_string(passes)
     options = plan_options(memory_limit, work_limit, operations, expand, names)

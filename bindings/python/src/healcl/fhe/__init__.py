@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CKKS on any device, for ciphertexts and keys of existing libraries, equal to the last bit.
+"""CKKS on any device, for ciphertexts and keys of existing libraries, with bit-identical results.
 
     with fhe.from_seal(context, dev) as he:       # of TenSEAL; fhe.from_arrays for others
         a, b = he.load(ciphertext_a), he.load(ciphertext_b)
         result = he.store(he.rescale(he.relinearize(a * b)))
 
 Ring, key_switch, base_convert, rescale, ntt and intt work on arrays, for adapters of other
-libraries. All arrays are int64, residues in [0, q), and values are in the order of Ring.
+libraries. All arrays are int64 residues in [0, q); values are in the order of Ring.
 """
 from ._arithmetic import base_convert, intt, key_switch, ntt, rescale
 from ._bootstrapping import Bootstrapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms, base conversion and key switching, made of HEAL's operations."""
+"""Transforms, base conversion and key switching, composed of HEAL's operations."""
 from __future__ import annotations
 
 import math
@@ -15,8 +15,8 @@ from ._ring import Ring
 
 
 def digit_ranges(primes: int, dnum: int) -> List[range]:
-    """The ranges of 0 to primes - 1 that make a digit each: dnum of them at most, of one size but
-    for the last."""
+    """Divides 0 to primes - 1 into at most dnum ranges, one for each digit. All have the same size
+    except the last."""
     size = -(-primes // dnum)
     return [range(first, min(first + size, primes)) for first in range(0, primes, size)]
 
@@ -25,15 +25,15 @@ class Arithmetic:
     """Residues on a device. Tensors are int64 [r, c, k, n]: values in the ring's order, in [0, q),
     of r parts of c ciphertexts.
 
-    engine   whose operations are called: an Engine, or a Recorder
-    ring     the special primes first, so that the primes of each level are one range with them
-    special  how many they are
-    dnum     digits of the full modulus in key switching
-    nearest  whether rescale(), and switch(), round to the nearest integer, or down. Of s special
-             primes switch() errs by at most s/2 around the nearest, or by less than s below
+    engine   the Engine or Recorder whose operations are called
+    ring     has the special primes first: with them, the primes of each level are one range
+    special  the number of special primes
+    dnum     the number of digits of the full modulus in key switching
+    nearest  whether rescale() and switch() round to the nearest integer; else they round down. With
+             s special primes, switch() differs from that by at most s/2, or by less than s
 
-    Tables and constants go to the device when they are first used. Few calls count: each launch
-    takes a device about as long as 1,000 butterflies.
+    Tables and constants are uploaded when they are first used. The number of calls matters: a
+    launch takes a device about as long as 1,000 butterflies.
     """
 
     def __init__(self, engine: Any, ring: Ring, special: int, dnum: int,
@@ -49,24 +49,24 @@ class Arithmetic:
                         "minus_n_inv": moduli - ring.n_inverse}
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Calls `make` once for each key, and keeps what it returns."""
+        """Calls `make` once for each key, and keeps its result."""
         if key not in self._kept:
             with self.preparation():
                 self._kept[key] = make()
         return self._kept[key]
 
     def drop(self, key: Hashable) -> None:
-        """Forgets what keep() has kept."""
+        """Drops what keep() keeps for the key."""
         self._kept.pop(key, None)
 
     def upload(self, array: Any, is_input: bool = True) -> Any:
-        """A tensor of an integer array. is_input: of a key or a ciphertext, which recordings may
-        leave out."""
+        """Uploads an integer array. is_input: it is a key or a ciphertext, whose elements a
+        recording may leave out."""
         upload = self.engine.host_to_device if is_input else self._upload_table
         return upload(np.ascontiguousarray(array, np.int64))
 
     def constant(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """A tensor of the array that `make` returns, made once for the key."""
+        """Uploads the array that `make` returns, once for each key."""
         return self.keep(key, lambda: self.upload(make(), False))
 
     def empty(self, *shape: int) -> Any:
@@ -90,19 +90,19 @@ class Arithmetic:
 
     def transform(self, a: Any, first: int, end: int, out: Any = None, tile: bool = False) -> Any:
         """Coefficients [r, c, k, n], or with tile [r, c, 1, n] for all moduli -> values
-        [r, c, k, n], to out or a new tensor."""
+        [r, c, k, n], in out or a new tensor."""
         return self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
                                self._table("psi", first, end), out, int(tile), 1)
 
     def encoded(self, array: np.ndarray, first: int, end: int) -> Any:
-        """Coefficients [m, n] in one row for all moduli, or [m, k, n] -> values [1, m, k, n]."""
+        """Coefficients [m, n], the same for all moduli, or [m, k, n] -> values [1, m, k, n]."""
         with self.preparation():
             a = self.upload(array.reshape(1, len(array), -1, self.ring.n), False)
             return self.transform(a, first, end, tile=array.ndim == 2)
 
     def coefficients(self, a: Any, first: int, end: int, out: Any = None,
                      negative: bool = False) -> Any:
-        """Values [r, c, k, n] -> coefficients, or minus them, to out or a new tensor."""
+        """Values [r, c, k, n] -> coefficients, or their negatives, in out or a new tensor."""
         order = self.constant("perm", lambda: self._tables["perm"])
         scale = self._table("minus_n_inv" if negative else "n_inv", first, end)
         return self.engine.intt(a, -1, order, None, self.moduli(first, end), None, None,
@@ -111,8 +111,8 @@ class Arithmetic:
     # ---- base conversion
 
     def prepare(self, a: Any, sources: List[range]) -> None:
-        """Multiplies coefficients [r, c, s, n] of the sources, one after the other, each of product
-        D, by (D/d)^-1 modulo each prime d."""
+        """Multiplies coefficients [r, c, s, n] by (D/d)^-1 modulo each prime d. The axis s has the
+        primes of all sources, one after the other; D is the product of the prime's source."""
         moduli = self.ring.moduli
 
         def factors() -> np.ndarray:
@@ -125,10 +125,10 @@ class Arithmetic:
 
     def convert(self, a: Any, source: range, first: int, end: int, out: Any = None,
                 by: Optional[int] = None) -> Any:
-        """Fast base conversion (Bajard, Eynard, Hasan, Zucca 2016) of prepared coefficients
-        [r, c, s, n] modulo the source's primes, of product D: x + e D, 0 <= e < s, modulo the
-        primes first to end - 1, to out [r, c, k, n] of zeros or a new tensor. by: divided by -by.
-        a may have several such x one after the other, which are added up."""
+        """Fast base conversion (Bajard, Eynard, Hasan, Zucca 2016). Takes prepared coefficients
+        [r, c, s, n] of x modulo the source's primes, of product D. Returns x + e D, 0 <= e < s,
+        modulo the primes first to end - 1, in a new tensor or in out [r, c, k, n], which must be
+        zeros. by: divides the result by -by. If a has several such x along s, adds them up."""
         engine, moduli = self.engine, self.ring.moduli
         rows, count, width = a.shape[0] * a.shape[1], a.shape[2], end - first
         full = math.prod(moduli[i] for i in source)
@@ -151,8 +151,8 @@ class Arithmetic:
     # ---- division and key switching
 
     def rescale(self, a: Any, out: Any = None) -> Any:
-        """Divides values [r, c, k, n] modulo the first k primes that are not special by the last
-        of them -> [r, c, k - 1, n], to out or a new tensor."""
+        """Values [r, c, k, n] modulo the first k primes that are not special -> values
+        [r, c, k - 1, n], divided by the last of these primes, in out or a new tensor."""
         engine, moduli, k = self.engine, self.ring.moduli, a.shape[2]
         last = self.special + k - 1
         first, q = self.special, moduli[last]
@@ -170,8 +170,8 @@ class Arithmetic:
             [pow(q, -1, m)] for m in moduli[first:last]]), column, x if out is None else out)
 
     def key(self, array: np.ndarray) -> Any:
-        """A key [2, digits, special + k, n] for switch(): divided by the special primes' product,
-        except for what is modulo them."""
+        """Converts a key [2, digits, special + k, n] for switch(). Residues modulo other than the
+        special primes are divided by the product of the special primes."""
         moduli, special, end = self.ring.moduli, self.special, array.shape[2]
         product = math.prod(moduli[:special])
         by = self.constant("by", lambda: [[1]] * special + [
@@ -180,14 +180,14 @@ class Arithmetic:
             return self.engine.modmul(self.upload(array), by[:end], self.column(0, end))
 
     def cut(self, key: Any, level: int) -> Any:
-        """A key cut to the digits and primes of a level, a view."""
+        """Returns a view of a key, cut to the digits and primes of a level."""
         digits = sum(digit.start <= level for digit in self.digits)
         return key[:, :digits, :self.special + level + 1]
 
     def _start(self) -> Any:
-        """Values [2, 1, all primes, n] that round a division by the special primes' product P: half
-        of it is added modulo P, and subtracted from the quotient where that is divided by P. With s
-        special primes s/2 of it, as convert() gives (s - 1)/2 of it too much on average."""
+        """Values [2, 1, all primes, n] that make a division by the special primes' product P round
+        to the nearest integer. They add P/2 modulo P, and subtract P/2 from the quotient. With s
+        special primes they use s P/2, because convert() adds (s - 1) P/2 on average."""
         engine, moduli, special = self.engine, self.ring.moduli, self.special
         count, product = len(moduli), math.prod(moduli[:special])
         half = special * product >> 1
@@ -203,7 +203,7 @@ class Arithmetic:
         return start[:parts] if parts == 1 else start
 
     def rounded(self, total: Any) -> Any:
-        """Adds what rounds divide() to [1 or 2, c, special + k, n], in place."""
+        """Adds to [1 or 2, c, special + k, n], in place, what makes divide() round."""
         parts, count, end = total.shape[:3]
         if self.nearest[1]:
             self.engine.modsum(total, self._rounding(parts, count, end), self.column(0, end), total)
@@ -214,15 +214,15 @@ class Arithmetic:
         """Switches parts from the keys' old secrets to the new one (Gentry, Halevi, Smart 2012),
         before the division by the special primes' product.
 
-        spread   from spread(), of one part for all keys, or one for each
-        keys     c of them, from key(), cut to the primes of spread
-        added    [1 or 2, c or 1, k, n], added to the first parts of the quotient; or with residues
-                 of the dividend modulo the special primes in front
-        indices  int64 [1, c, 1, n], of a turn; or None
-        rounded  whether rounded() is done too
+        spread   from spread(), of one part for all keys, or one part for each key
+        keys     c keys from key(), cut to the primes of spread
+        added    [1 or 2, c or 1, k, n], added to the first parts of the quotient. It may begin with
+                 residues of the dividend modulo the special primes
+        indices  int64 [1, c, 1, n], a rotation; or None
+        rounded  whether to call rounded(), too
 
-        Returns [2, c, special + k, n], to out, which goes with indices, or a new tensor: of the
-        dividend modulo the special primes, and of what is divided already modulo the others.
+        Returns [2, c, special + k, n], in a new tensor or, only with indices, in out: the dividend
+        modulo the special primes, and values that are already divided modulo the others.
         """
         engine, count, end = self.engine, len(keys), spread.shape[2]
         if rounded and self.nearest[1] and indices is None:
@@ -246,8 +246,8 @@ class Arithmetic:
         return self.rounded(total) if rounded else total
 
     def divide(self, total: Any, out: Any = None, summed: bool = False) -> Any:
-        """Divides what products() returns, [1 or 2, c, special + k, n] -> [1 or 2, c, k, n]. summed:
-        and adds up the quotients, with the same bits, for less."""
+        """Divides the result of products(), [1 or 2, c, special + k, n] -> [1 or 2, c, k, n].
+        summed: also adds up the quotients, which takes less time and gives the same bits."""
         special, (parts, count, end) = self.special, total.shape[:3]
         rest, x = total[:, :, special:], self.coefficients(total[:, :, :special], 0, special)
         self.prepare(x, [range(special)])
@@ -260,12 +260,12 @@ class Arithmetic:
 
     def switch(self, spread: Any, keys: Sequence[Any], added: Any, indices: Any = None,
                out: Any = None, summed: bool = False) -> Any:
-        """products(), and divide()."""
+        """Calls products(), then divide()."""
         return self.divide(self.products(spread, keys, added, indices, True), out, summed)
 
     def add_up(self, a: Any, first: int) -> Any:
-        """Values [r, c, k, n] modulo k primes from the first one -> their sums [r, 1, k, n], in
-        place."""
+        """Values [r, c, k, n] modulo the primes from `first` on -> their sums [r, 1, k, n].
+        Overwrites the values."""
         count, column = a.shape[1], self.column(first, first + a.shape[2])
         while count > 1:
             half = count // 2
@@ -274,7 +274,7 @@ class Arithmetic:
         return a[:, :1]
 
     def spread(self, c: Any) -> Any:
-        """Parts c [1, c, k, n] -> their digits' values modulo all primes,
+        """Parts c [1, c, k, n] -> the values of their digits modulo all primes,
         [digits, c, special + k, n]."""
         engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
         end = special + k
@@ -298,44 +298,44 @@ class Arithmetic:
 
 def check_layout(ring: Ring, special: int, dnum: Optional[int],
                  *roundings: str) -> Tuple[int, int]:
-    """-> (special, dnum), checked."""
+    """Checks arguments, and returns (special, dnum)."""
     if not isinstance(ring, Ring):
-        raise DtypeError("a ring is a healcl.fhe.Ring, not %s" % type(ring).__name__)
+        raise DtypeError("a ring must be a healcl.fhe.Ring, not %s" % type(ring).__name__)
     special = integer(special, "the number of special primes")
     primes = len(ring.moduli) - special
     if special < 0 or primes < 1:
-        raise ArgumentError("of %d moduli at most %d are special, not %d" %
+        raise ArgumentError("of %d moduli, at most %d can be special, not %d" %
                             (len(ring.moduli), len(ring.moduli) - 1, special))
     dnum = primes if dnum is None else integer(dnum, "dnum")
     if not 1 <= dnum <= primes:
-        raise ArgumentError("%d primes make 1 to %d digits, not %d" % (primes, primes, dnum))
+        raise ArgumentError("%d primes can make 1 to %d digits, not %d" % (primes, primes, dnum))
     for each in roundings:
         if each not in ("nearest", "down"):
-            raise ArgumentError("rounding is 'nearest' or 'down', not %r" % (each,))
+            raise ArgumentError("rounding must be 'nearest' or 'down', not %r" % (each,))
     return special, dnum
 
 
 def special_first(ring: Ring, special: int) -> Ring:
-    """The ring with its last primes, the special ones, in front."""
+    """Returns the ring with its special primes moved from the end to the front."""
     count = len(ring.moduli)
     return ring.pick([*range(count - special, count), *range(count - special)])
 
 
 def check_special(ring: Ring, special: int, dnum: int) -> None:
-    """Refuses special primes with which key switching goes wrong."""
+    """Refuses special primes that are too small for key switching."""
     primes = len(ring.moduli) - special
     if not special:
-        raise ArgumentError("key switching takes at least one special prime")
+        raise ArgumentError("key switching needs at least one special prime")
     bits, widest = (math.prod(part).bit_length() for part in (
         ring.moduli[primes:], max((ring.moduli[digit.start:digit.stop] for digit in
                                    digit_ranges(primes, dnum)), key=math.prod)))
     if bits < widest:
-        raise ArgumentError("the special primes have %d bits, a digit of key switching has %d: "
-                            "take more special primes, or a larger dnum" % (bits, widest))
+        raise ArgumentError("the special primes have %d bits, but a digit of key switching has "
+                            "%d: use more special primes, or a larger dnum" % (bits, widest))
 
 
 def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> int:
-    """The level that a key [digits, 2, level + 1 + special, n] reaches; checks its shape alone."""
+    """The level that a key [digits, 2, level + 1 + special, n] reaches. Checks only its shape."""
     shape = np.shape(key)
     primes = len(ring.moduli) - special
     level = shape[2] - special - 1 if len(shape) == 4 else primes - 1
@@ -347,8 +347,8 @@ def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> int:
 
 
 def packed_key(ring: Ring, special: int, dnum: int, key: Any, level: int, what: str) -> np.ndarray:
-    """A key [digits, 2, k, n] of the ring's moduli -> [2, digits, special + level + 1, n], the
-    special primes first."""
+    """A key [digits, 2, k, n] of the ring's moduli -> [2, digits, special + level + 1, n], with
+    the special primes first."""
     reach, primes = check_key(ring, special, dnum, key, what), len(ring.moduli) - special
     which = [*range(reach + 1), *range(primes, len(ring.moduli))]
     array = ring.check(key, tuple(ring.moduli[i] for i in which), 4, what)
@@ -377,17 +377,17 @@ def _transformed(name: str, a: Any, ring: Ring, device: AnyDevice) -> np.ndarray
 
 
 def ntt(coefficients: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
-    """Coefficients, int64 [..., k, n] in [0, q), of polynomials -> values, in the ring's order.
+    """Coefficients of polynomials, int64 [..., k, n] in [0, q) -> values, in the ring's order.
 
         fhe.ntt([[0, 1] + [0] * 254], ring)     # of x: psi to the power of 2 r + 1
 
-    An open device keeps the tables of a ring.
+    A device that is open keeps the tables of each ring.
     """
     return _transformed("ntt", coefficients, ring, device)
 
 
 def intt(values: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
-    """Values, int64 [..., k, n] in [0, q), in the ring's order -> coefficients: ntt()'s inverse.
+    """Values, int64 [..., k, n] in [0, q), in the ring's order -> coefficients: inverts ntt().
 
         fhe.intt(fhe.ntt(a, ring), ring)        # a
     """
@@ -398,8 +398,8 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
                  device: AnyDevice = reference) -> np.ndarray:
     """Fast base conversion of coefficients to other primes (Bajard, Eynard, Hasan, Zucca 2016).
 
-    coefficients  int64 [source, n], residues of x in [0, D) modulo the first `source` primes of
-                  the ring, D their product
+    coefficients  int64 [source, n]: x in [0, D) modulo the first `source` primes of the ring,
+                  whose product is D
     ring          these primes, then k others
 
     Returns int64 [k, n]: x + e D modulo the others, 0 <= e < source.
@@ -409,7 +409,7 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
     check_layout(ring, 0, 1)
     source, count = integer(source, "the number of source primes"), len(ring.moduli)
     if not 0 < source < count:
-        raise ArgumentError("of %d primes 1 to %d are the source, not %d" %
+        raise ArgumentError("of %d primes, 1 to %d can be the source, not %d" %
                             (count, count - 1, source))
     array = ring.check(coefficients, ring.moduli[:source], 2, "the polynomial")
     with _on(device, ring, 0, 1, "down") as on:
@@ -420,7 +420,7 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
 
 def rescale(values: Any, ring: Ring, rounding: str = "nearest",
             device: AnyDevice = reference) -> np.ndarray:
-    """Divides polynomials by the ring's last prime, which is dropped.
+    """Divides polynomials by the ring's last prime, and drops that prime.
 
     values    int64 [r, k, n] in [0, q), in the ring's order
     rounding  "nearest", as SEAL does, or "down"
@@ -440,16 +440,16 @@ def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Option
     """Switches a part of a ciphertext to another key (Gentry, Halevi, Smart 2012; Han, Ki 2020).
 
     values    int64 [k, n] in [0, q): modulo the first k primes of the ring, in its order
-    key       int64 [digits, 2, primes of the ring, n], likewise: key[i, 0] + key[i, 1] s is a
-              small error more than P g t; s is the new secret, t the old one, and g the integer
+    key       int64 [digits, 2, primes of the ring, n], in the same order. key[i, 0] + key[i, 1] s
+              is P g t plus a small error. s is the new secret, t the old one, and g the integer
               that is 1 modulo the primes of digit i and 0 modulo the others
-    ring      the primes of ciphertexts, then the special ones, of product P
-    special   how many of them are special
-    dnum      into how many digits the primes of ciphertexts fall in their order, of one size but
-              for the last; None: each is one, as in SEAL
+    ring      the primes of ciphertexts, then the special primes, of product P
+    special   the number of special primes
+    dnum      the number of digits into which the primes of ciphertexts are divided, in order; all
+              have the same size except the last. None: each prime is a digit, as in SEAL
     rounding  of the division by P: "nearest", as SEAL does, or "down"
 
-    Returns int64 [2, k, n], what is to be added to the other part.
+    Returns int64 [2, k, n], to be added to the other part.
 
         c0, c1 = fhe.key_switch(d2, relinearization_key, ring)
     """

@@ -19,40 +19,44 @@ _Matrix = Dict[int, np.ndarray]  # diagonals by steps
 
 
 class Bootstrapping:
-    """Raises the level of a ciphertext of n/2 complex slots, for keys of generator 5. The modulus
-    is raised, which adds multiples of the old one. Coefficients are put into slots, in stages. The
-    imaginary part of an exponential function takes the multiples away. Slots are put into
-    coefficients again (Cheon, Han, Kim, Kim, Song 2018; Bossuat, Mouchet, Troncoso-Pastoriza,
-    Hubaux 2021).
+    """Raises the level of a ciphertext of n/2 complex slots, for keys of generator 5. It raises the
+    modulus, which adds multiples of the old one. It moves coefficients to slots, in stages. The
+    imaginary part of an exponential function removes the multiples. Slots are then moved back to
+    coefficients (Cheon, Han, Kim, Kim, Song 2018; Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux
+    2021).
 
-    n            of the ring
-    levels       that are left; of the bits of scale
-    scale_bits   of scale, that of ciphertexts, and of the primes of these levels
-    base_bits    of the prime of level 0: what they are above scale_bits bounds messages
-    bits         of the primes of bootstrapping; slot_bits: those of SlotToCoeff, None: the same
-    special      special primes, of special_bits; dnum: digits of key switching
-    stages       of CoeffToSlot and of SlotToCoeff: more take more levels and fewer rotations
-    bound        of the multiples of the old modulus. At n = 65536 one ciphertext in 2^26 has larger
-                 ones than 16 if 64 coefficients of the secret are not 0, one in 2^72 than 14 if 32
-    degree, doublings  of the exponential function: a Chebyshev polynomial, and how often it is
-                 squared
-    corrected    whether a sine of the doubled angle makes up for the sine's third power, at a level
-                 more. Else numbers have 23 bits where base_bits is 13 above scale_bits, two less
-                 for each bit less. None: where it is less than 12 above; numbers up to 1 have 22
-                 bits then
+    n            the ring's n
+    levels       the number of levels after bootstrapping; their primes have scale_bits
+    scale_bits   the bits of the scale of ciphertexts
+    base_bits    the bits of the prime of level 0; those above scale_bits limit messages
+    bits         the bits of the primes of bootstrapping
+    slot_bits    the bits of the primes of SlotToCoeff; None: `bits`
+    special, special_bits  the number of special primes, and their bits
+    dnum         the number of digits of key switching
+    stages       the numbers of stages of CoeffToSlot and SlotToCoeff; more stages need more levels
+                 and fewer rotations
+    bound        the bound on multiples of the old modulus. For n = 65536, one ciphertext in 2^26
+                 exceeds 16 if the secret has 64 nonzero coefficients, and one in 2^72 exceeds 14 if
+                 it has 32
+    degree       the degree of the Chebyshev polynomial of the exponential function
+    doublings    how often the exponential function is squared
+    corrected    whether a sine of the doubled angle corrects the sine's third power, with one more
+                 level. Without it, numbers have 23 bits if base_bits is 13 above scale_bits,
+                 and two bits less for each bit less. None: only if base_bits is less than 12 above;
+                 numbers up to 1 then have 22 bits
 
-    scale        2^scale_bits, for which base_bits are meant; other scales keep their values
-    moduli       for fhe.Ring(n, b.moduli), the special ones last
-    rotations    the steps for which Galois keys are needed, beside that for conjugation
+    scale        2^scale_bits, the scale for which base_bits is chosen; others keep their values
+    moduli       the moduli for fhe.Ring(n, b.moduli), with the special primes last
+    rotations    the steps for which Galois keys are needed, in addition to that for conjugation
 
         b = fhe.Bootstrapping(65536)
         ring = fhe.Ring(b.n, b.moduli)
         he = fhe.from_arrays(dev, ring, special=b.special, dnum=b.dnum, generator=5, ...)
-        y = he.apply(b, x)                  # of level b.levels
+        y = he.apply(b, x)                  # at level b.levels
 
-    Whether keys are secure with these moduli is up to the caller: the defaults are no advice. With
-    ephemeral_keys of from_arrays() the secret may be dense, and a sparse one serves while the
-    modulus is raised (Bossuat, Troncoso-Pastoriza, Hubaux 2022).
+    The caller must check whether keys are secure with these moduli: the defaults are not a
+    recommendation. With ephemeral_keys of from_arrays() the secret may be dense: a sparse one is
+    used while the modulus is raised (Bossuat, Troncoso-Pastoriza, Hubaux 2022).
     """
 
     def __init__(self, n: int, *, levels: int = 2, scale_bits: int = 45, base_bits: int = 58,
@@ -62,7 +66,7 @@ class Bootstrapping:
         self.n, self.levels = integer(n, "n"), integer(levels, "levels")
         if self.n < 8 or self.n & (self.n - 1) or self.levels < 0 or not all(
                 0 < count < self.n.bit_length() - 1 for count in stages) or len(stages) != 2:
-            raise ArgumentError("no bootstrapping with n = %d, %d levels left and stages %r" % (
+            raise ArgumentError("cannot bootstrap with n = %d, levels = %d and stages = %r" % (
                 self.n, self.levels, stages))
         self.special, self.dnum, self.doublings = special, dnum, doublings
         spare = base_bits - scale_bits
@@ -89,9 +93,9 @@ class Bootstrapping:
                                  for steps in t.rotations})
 
     def apply(self, he: Evaluator, a: Ciphertext) -> Ciphertext:
-        """Evaluator.apply()."""
+        """Implements Evaluator.apply()."""
         if list(he.ring.moduli) != self.moduli or he._generator != 5:
-            raise ArgumentError("bootstrapping takes the moduli of Bootstrapping.moduli, and keys "
+            raise ArgumentError("bootstrapping needs the moduli of Bootstrapping.moduli, and keys "
                                 "of generator 5")
         engine = he._engine
         ratio = a.scale / self.scale
@@ -140,7 +144,7 @@ class Bootstrapping:
 
 
 def _butterflies(n: int) -> "tuple[List[_Matrix], List[_Matrix]]":
-    """The stages of the map from coefficients to slots, but for the reversal of bits, and their
+    """The stages of the map from coefficients to slots, without the bit reversal, and their
     inverses (Chen, Chillotti, Song 2019)."""
     slots, place = n // 2, np.arange(n // 2)
     turns = np.array([pow(5, j, 2 * n) for j in range(slots)])
@@ -165,7 +169,7 @@ def _butterflies(n: int) -> "tuple[List[_Matrix], List[_Matrix]]":
 
 
 def _merged(parts: Sequence[_Matrix], count: int) -> List[_Matrix]:
-    """Products of neighbours, `count` of them; the first part is applied first."""
+    """Multiplies adjacent parts, to `count` products. The first part is applied first."""
     merged = []
     for group in np.array_split(np.arange(len(parts)), count):
         total: _Matrix = parts[group[0]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CKKS plaintexts of numbers."""
+"""Encodes numbers as CKKS plaintexts."""
 from __future__ import annotations
 
 import math
@@ -15,12 +15,12 @@ from ._ring import Ring
 
 
 class Encoder:
-    """Makes coefficients of the numbers in slots. Slot j is the value at psi^(generator^j).
+    """Computes coefficients from the numbers in slots. Slot j is the value at psi^(generator^j).
 
-    The bits are those of SEAL 4, where its compiler rounds each operation, as for x86-64. An FFT of
-    another order rounds a coefficient otherwise in 1.5% of plaintexts, at a scale of 2^40 and
-    n = 8192. A bound on its error that can be proven is of no use there: some coefficient of each
-    plaintext is that near to a half.
+    The bits are those of SEAL 4 if its compiler rounds each operation, as on x86-64. An FFT with
+    another order of operations rounds some coefficient differently in 1.5% of plaintexts, at a
+    scale of 2^40 and n = 8192. A provable bound on its error does not help: in each plaintext some
+    coefficient is that close to a half.
     """
 
     def __init__(self, ring: Ring, generator: int) -> None:
@@ -37,8 +37,8 @@ class Encoder:
             [*(order[:n // (4 * gap)] + gap for gap in gaps), [n // 2]]))
 
     def _inverse_roots(self, powers: np.ndarray) -> np.ndarray:
-        """exp(-pi i e/n), [..., 2], of exponents e from 0 to n. All come from an eighth of the
-        circle, as in SEAL, so that those of e and n - e have the same digits."""
+        """exp(-pi i e/n), [..., 2], for exponents e from 0 to n. All are computed from an eighth of
+        the circle, as in SEAL, so that those of e and n - e have the same digits."""
         n = self._n
         angles = [2 * math.pi * i / (2 * n) for i in range(n // 4 + 1)]
         table = np.array([[math.cos(angle), math.sin(angle)] for angle in angles])
@@ -50,8 +50,8 @@ class Encoder:
         return roots
 
     def coefficients(self, numbers: np.ndarray, scale: float) -> Tuple[np.ndarray, float]:
-        """A real number for all slots [], or rows [m, at most n/2] of numbers -> coefficients
-        [m, n], rounded: int64, or float where one does not fit; and how many bits SEAL counts."""
+        """A real number for all slots [], or rows [m, at most n/2] of numbers -> rounded
+        coefficients [m, n], int64, or float if one does not fit; and their bits as SEAL counts."""
         if numbers.ndim == 0:
             return self._constant(float(numbers) * scale)
         rows, width = numbers.shape
@@ -79,9 +79,9 @@ class Encoder:
 
 
 def scaled_integer(number: Any, scale: float) -> int:
-    """A number times a scale, as SEAL rounds it: halves away from zero. Exact for integers."""
+    """A number times a scale, rounded as in SEAL: halves away from zero. Exact for integers."""
     if not math.isfinite(number):
-        raise ArgumentError("a number is finite, not %r" % (number,))
+        raise ArgumentError("a number must be finite, not %r" % (number,))
     product = int(number) * Fraction(scale) if isinstance(number, Integral) else \
         Fraction(float(number) * scale)
     return int(abs(product) + Fraction(1, 2)) * (1 if product > 0 else -1)

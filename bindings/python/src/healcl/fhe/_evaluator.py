@@ -37,7 +37,7 @@ _CLOSE = 2.0**-30  # how far scales of sums may be apart, as a part of them
 
 
 def naf(steps: int) -> List[int]:
-    """The non-adjacent form: powers of two with signs, the smallest first, whose sum is steps.
+    """The non-adjacent form of steps: signed powers of two with that sum, the smallest first.
 
         naf(7)                                  # [-1, 8]
     """
@@ -53,16 +53,16 @@ def naf(steps: int) -> List[int]:
 class Evaluator(Closed):
     """Evaluates CKKS on a device, as SEAL 4 does; from from_seal() or from_arrays().
 
-    ring          the primes of ciphertexts, then the special ones
-    special       how many are special
-    stack_memory  bytes that a stack of ciphertexts may take in key switching, at least those of one
-                  ciphertext: larger stacks are cut. It may be set
+    ring          the primes of ciphertexts, then the special primes
+    special       the number of special primes
+    stack_memory  the most bytes that a stack of ciphertexts takes in key switching. Larger stacks
+                  are cut, down to one ciphertext. It can be set
 
         with fhe.from_arrays(dev, ring, relinearization_key=key) as he:
             a = he.load(array, 2.0**40)
 
-    A ciphertext belongs to its evaluator. Operations are enqueued, and not waited for. Keys go to
-    the device when they are first used, or by load_keys().
+    A ciphertext belongs to its evaluator. Operations are enqueued, but not waited for. Keys are
+    uploaded when they are first used, or by load_keys().
     """
 
     stack_memory = 1 << 28
@@ -86,22 +86,22 @@ class Evaluator(Closed):
 
     @property
     def queue(self) -> Queue:
-        """The queue that has the tensors of ciphertexts and plaintexts.
+        """The queue to which the tensors of ciphertexts and plaintexts belong.
 
             doubled = he.load(he.queue.ops.modsum(a.tensor, a.tensor, column), a.scale)
         """
         return cast(Queue, self._engine.queue)
 
     def wait(self) -> None:
-        """Waits until the device has done what was called.
+        """Waits until the device has finished all operations.
 
             he.wait()                           # before a clock is read
         """
         self.queue.wait()
 
     def close(self) -> None:
-        """Ends what goes on, and gives the device's memory back. Ciphertexts can only be dropped
-        then. Nothing in a recording, which ends with its 'with'."""
+        """Ends current operations, and frees the device's memory. Afterwards ciphertexts can only
+        be dropped. In a recording it does nothing: the recording ends with its 'with'."""
         if not isinstance(self._engine, SandboxRecorder):
             self._engine.queue.close()
 
@@ -111,15 +111,16 @@ class Evaluator(Closed):
     # ---- in and out
 
     def load(self, values: Any, scale: Optional[float] = None, name: Optional[str] = None) -> Any:
-        """A ciphertext of an array, int64 [parts, k, n] in [0, q), or a plaintext of [k, n]: values
-        in the ring's order, modulo its first k primes. A ciphertext is decrypted as parts[0] +
-        parts[1] s + parts[2] s^2. scale: of the numbers in it. name: of the ciphertext in a
-        recording, for session.inputs.
+        """Uploads a ciphertext from an array, int64 [parts, k, n] in [0, q), or a plaintext from
+        [k, n]: values in the ring's order, modulo its first k primes. A ciphertext is decrypted as
+        parts[0] + parts[1] s + parts[2] s^2. scale: the scale of its numbers. name: the
+        ciphertext's name in a recording, for session.inputs.
 
             a = he.load(array, 2.0**40, name="a")
 
-        [parts, count, k, n] is a stack of ciphertexts, or with one part of plaintexts. That may be
-        a tensor of the queue, too, which is neither copied nor checked for residues.
+        An array [parts, count, k, n] is a stack of ciphertexts, or with one part a stack of
+        plaintexts. It may also be a tensor of the queue, which is not copied, and whose residues
+        are not checked.
         """
         return self._load(values, scale, self.ring.n // 2, "the array", name)
 
@@ -129,8 +130,8 @@ class Evaluator(Closed):
         shape = list(array.shape)
         if len(shape) not in ((4,) if on_device else (2, 3, 4)) or 0 in shape or (
                 len(shape) == 3 and shape[0] < 2):
-            raise ShapeError("%s has the shape %s; a ciphertext has two or more parts of two axes, "
-                             "a plaintext one" % (what, shape))
+            raise ShapeError("%s has the shape %s, but a ciphertext needs [2 or more parts, k, n], "
+                             "a plaintext [k, n]" % (what, shape))
         primes = self._primes[:shape[-2]]
         if not on_device:
             array = self.ring.check(array, primes, len(shape), what)
@@ -148,12 +149,12 @@ class Evaluator(Closed):
 
     def encode(self, values: Any, like: Union[Ciphertext, int],
                scale: Optional[float] = None) -> Any:
-        """Numbers in slots as a plaintext.
+        """Encodes numbers in slots as a plaintext.
 
-        values  a number for all slots, or at most n/2 of them; real or complex. Rows of numbers
-                make a list of plaintexts, slices of one tensor, for less than one after the other
-        like    a ciphertext, or a level: that of the plaintext
-        scale   None: the ciphertext's
+        values  one number for all slots, or at most n/2 numbers; real or complex. Rows of numbers
+                give a list of plaintexts, in less time than single ones: slices of one tensor
+        like    the level of the plaintext, or a ciphertext of that level
+        scale   the scale of the plaintext; None: the ciphertext's
 
             a + he.encode([0.5, 1.5], a)
             he.dot(he.rotations(a, [0, 1]), he.encode([[1, 2], [3, 4]], a))
@@ -169,7 +170,7 @@ class Evaluator(Closed):
                                 "%s of shape %s" % (slots, numbers.dtype, list(numbers.shape)))
         numbers = numbers.astype(complex if numbers.dtype.kind == "c" else float)
         if not np.isfinite(numbers).all():
-            raise ArgumentError("encode() takes finite numbers")
+            raise ArgumentError("encode() takes only finite numbers")
         rows = numbers if numbers.ndim == 2 else numbers[None] if numbers.ndim else \
             np.full((1, slots), numbers) if numbers.dtype.kind == "c" else numbers
         if numbers.ndim < 2:
@@ -210,12 +211,12 @@ class Evaluator(Closed):
         else:
             level = integer(like, "a level")
             if not 0 <= level < len(self._primes):
-                raise ArgumentError("levels are from 0 to %d, not %d" % (len(self._primes) - 1,
+                raise ArgumentError("a level must be from 0 to %d, not %d" % (len(self._primes) - 1,
                                                                          level))
         return level, self._check_scale(scale, level + 1)
 
     def store(self, a: Ciphertext) -> Any:
-        """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
+        """Returns the residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
 
             he.store(a * b).shape               # (3, 4, 16384)
         """
@@ -224,15 +225,15 @@ class Evaluator(Closed):
     @contextmanager
     def record(self: _Evaluator, path: Union[str, os.PathLike[str]], *,
                inputs: bool = True) -> Iterator[_Evaluator]:
-        """An evaluator for use in a 'with', which also writes what it does as a transcript.
+        """Creates an evaluator, for a 'with', that also writes a transcript of its operations.
 
-        path    of the transcript; packed where it ends in .gz
-        inputs  whether keys and ciphertexts are written with their elements; plaintexts, moduli and
-                tables are in any case
+        path    the transcript's path; compressed if it ends in .gz
+        inputs  whether the elements of keys and ciphertexts are written; those of plaintexts,
+                moduli and tables always are
 
-        Its first segment, "upload", has keys and plaintexts, the next one the ciphertexts, under
-        the names that load() was given. store() is a download, whose result is expected. Tensors of
-        64 KiB and more are in a file beside it, PATH.bin, but where it is packed.
+        The first segment, "upload", has keys and plaintexts. The next one has the ciphertexts, with
+        the names that load() was given. store() is recorded as a download with its result. If the
+        transcript is not compressed, tensors of 64 KiB or more are in a file beside it, PATH.bin.
 
             with he.record("square.json") as program:
                 a = program.load(ciphertext, name="a")
@@ -247,13 +248,13 @@ class Evaluator(Closed):
             yield program
 
     def expect(self, a: Ciphertext, values: Any) -> None:
-        """In a recording: a download, whose expected result is what load() takes, as from the
-        library.
+        """Records a download, with an expected result from another library: an array as for
+        load(). Only for evaluators of record().
 
             program.expect(a * b, library_s_product)
         """
         if not isinstance(self._engine, SandboxRecorder):
-            raise StateError("only what record() returns expects results")
+            raise StateError("only an evaluator of record() can expect results")
         array = self.ring.check(values, self._primes[:self._ciphertext(a).level + 1], 3,
                                 "the expected result")
         if len(array) != a.size:
@@ -264,15 +265,15 @@ class Evaluator(Closed):
 
     def _own(self, operand: Any) -> Operand:
         if not isinstance(operand, Operand):
-            raise DtypeError("an operand is a Ciphertext, a Plaintext or a number, not %s: load() "
-                             "or encode() makes one" % type(operand).__name__)
+            raise DtypeError("an operand must be a Ciphertext, a Plaintext or a number, not %s: "
+                             "use load() or encode()" % type(operand).__name__)
         if operand._evaluator is not self:
-            raise ArgumentError("the operand is one of another evaluator")
+            raise ArgumentError("the operand belongs to another evaluator")
         return operand
 
     def _ciphertext(self, operand: Any) -> Ciphertext:
         if not isinstance(self._own(operand), Ciphertext):
-            raise DtypeError("a plaintext stands where a ciphertext is wanted")
+            raise DtypeError("a ciphertext is needed, not a plaintext")
         return cast(Ciphertext, operand)
 
     def _check_scale(self, scale: Any, primes: int) -> float:
@@ -281,7 +282,7 @@ class Evaluator(Closed):
         except OverflowError:
             number = math.inf
         if not 0 < number < math.inf:
-            raise ArgumentError("a scale is a finite number above 0, not %r" % (scale,))
+            raise ArgumentError("a scale must be a finite number above 0, not %r" % (scale,))
         bits = math.prod(self._primes[:primes]).bit_length()
         if int(math.log2(number)) >= bits:
             raise ArgumentError("scale 2^%.2f does not fit in the %d bits of level %d" % (
@@ -295,7 +296,7 @@ class Evaluator(Closed):
             raise ArgumentError("levels %d and %d differ: mod_switch() or rescale() the higher one"
                                 % (a.level, b.level))
         if len(a) != len(b) and 1 not in (len(a), len(b)):
-            raise ShapeError("stacks of %d and %d differ" % (len(a), len(b)))
+            raise ShapeError("stacks of %d and %d operands do not match" % (len(a), len(b)))
         if is_sum:
             self._check_scales(a.scale, b.scale)
         else:
@@ -307,13 +308,14 @@ class Evaluator(Closed):
             return
         advice = "rescale() the larger one, or encode() with the other's"
         if abs(math.log2(a / b)) < 1:
-            advice = "multiply one by a plaintext that makes them equal, or, where numbers may " \
-                "be wrong by %.1g of them, set a.scale = b.scale" % (abs(a - b) / max(a, b))
+            advice = "multiply one by a plaintext that makes them equal, or set " \
+                "a.scale = b.scale, which changes its numbers by a part of %.1g" % (
+                    abs(a - b) / max(a, b))
         raise ArgumentError("scales 2^%.9f and 2^%.9f differ by more than 2^-30: %s" % (
             math.log2(a), math.log2(b), advice))
 
     def _scalar(self, a: Ciphertext, number: Any, is_sum: bool) -> Plaintext:
-        """A number for all slots, [1, 1, k, 1]: a constant polynomial has equal values."""
+        """A number for all slots, [1, 1, k, 1], because a constant polynomial has equal values."""
         primes = self._primes[:a.level + 1]
         scale = a.scale if is_sum else 1.0 if isinstance(number, Integral) else float(primes[-1])
         if not isinstance(number, Real):
@@ -338,7 +340,7 @@ class Evaluator(Closed):
     # ---- operations
 
     def add(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
-        """a + b, of equal levels, and of scales that differ by at most 2^-30 of them: the sum has
+        """Returns a + b. Levels must be equal; scales may differ by a part of 2^-30. The sum has
         the scale of a. b may be a number.
 
             he.add(a, b)                        # or a + b
@@ -348,7 +350,7 @@ class Evaluator(Closed):
         return self._sum(*self._pair(a, b, True), negative=False)
 
     def subtract(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
-        """a - b, as add() does it.
+        """Returns a - b, under the conditions of add().
 
             he.subtract(a, b)                   # or a - b
         """
@@ -372,15 +374,15 @@ class Evaluator(Closed):
         return self._engine.modneg(tensor, self._column(tensor.shape[2]))
 
     def negate(self, a: Ciphertext) -> Ciphertext:
-        """-a.
+        """Returns -a.
 
             he.negate(a)                        # or -a
         """
         return self._new(a, self._negative(self._ciphertext(a)._tensor))
 
     def multiply(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
-        """a b, of equal levels. Of two ciphertexts of two parts it has three. b may be a number: an
-        integer keeps the scale, others multiply it by the last prime.
+        """Returns a b. Levels must be equal. Two ciphertexts of two parts make three parts. b may
+        be a number: an integer keeps the scale, others multiply it by the last prime.
 
             he.multiply(a, b)                   # or a * b
         """
@@ -393,7 +395,7 @@ class Evaluator(Closed):
         return self._new(a, out, scale)
 
     def _product(self, x: Any, y: Any, out: Any) -> None:
-        """The product of tensors of two or more parts, to out."""
+        """Writes the product of tensors of two or more parts to out."""
         engine, column, parts = self._engine, self._column(x.shape[2]), range(out.shape[0])
         moduli = self._on.moduli(self.special, self.special + x.shape[2])
         if len(parts) == 3:  # the outer ones at once
@@ -414,7 +416,7 @@ class Evaluator(Closed):
                                            moduli, out[part, c:c + 1], -1)
 
     def square(self, a: Ciphertext) -> Ciphertext:
-        """a a, with three parts: a product less than that of two ciphertexts.
+        """Returns a a, with three parts. It needs one product less than multiply(a, b).
 
             he.relinearize(he.square(a))        # or a * a
         """
@@ -422,20 +424,20 @@ class Evaluator(Closed):
 
     def dot(self, ciphertexts: Sequence[Ciphertext],
             plaintexts: Sequence[Plaintext]) -> Ciphertext:
-        """The sum of products of ciphertexts with plaintexts, of equal levels; the products' scales
-        differ by at most 2^-30 of them. Lists or stacks. A single call where both are slices of
-        stacks, next to each other; nothing is copied.
+        """Returns the sum of products of ciphertexts and plaintexts, given as lists or stacks.
+        Levels must be equal, and the products' scales may differ by a part of 2^-30. If both are
+        adjacent slices of stacks, this is a single call. Nothing is copied.
 
             he.dot(he.rotations(a, range(4)), he.encode(rows, a))
         """
         a, b = list(ciphertexts), list(plaintexts)
         if not a or len(a) != len(b):
-            raise ShapeError("dot() takes as many plaintexts as ciphertexts, not %d and %d" % (
+            raise ShapeError("dot() needs as many plaintexts as ciphertexts, not %d and %d" % (
                 len(b), len(a)))
         for x, y in zip(a, b):
             self._pair(x, y, False)
             if not isinstance(y, Plaintext) or len(x) + len(y) > 2 or x.size != a[0].size:
-                raise DtypeError("dot() takes ciphertexts of equal parts, then plaintexts")
+                raise DtypeError("dot() takes ciphertexts of equal size, then plaintexts")
             self._check_scales(a[0].scale * b[0].scale, x.scale * y.scale)
             self._pair(a[0], y, False)
         moduli = self._on.moduli(self.special, self.special + a[0].level + 1)
@@ -445,7 +447,7 @@ class Evaluator(Closed):
         return self._new(a[0], self._engine.unsqueeze(out, 1), a[0].scale * b[0].scale)
 
     def relinearize(self, a: Ciphertext) -> Ciphertext:
-        """Makes two parts of three: switches the third to the secret key.
+        """Makes two parts of three: switches the key of the third part.
 
             he.relinearize(a * b)
         """
@@ -455,14 +457,14 @@ class Evaluator(Closed):
         if a.size > 3:
             raise ArgumentError("cannot relinearize %d parts: relinearize() each product" % a.size)
         if RELINEARIZATION not in self._keys:
-            raise NameUnknownError("there is no relinearization key: relinearization_keys of "
-                                   "from_seal(), or relinearization_key of from_arrays()")
+            raise NameUnknownError("there is no relinearization key: pass relinearization_keys to "
+                                   "from_seal(), or relinearization_key to from_arrays()")
         keys = self._keys_at(a.level, [RELINEARIZATION] * len(a))
         return self._switched(a, keys, a._tensor[2:], a._tensor[:2])
 
     def _switched(self, a: Ciphertext, keys: List[Any], c: Any, added: Any,
                   on: Optional[Arithmetic] = None) -> Ciphertext:
-        """Parts c [1, count, k, n], with a key for each, added to [1 or 2, count, k, n]."""
+        """Switches parts c [1, count, k, n], each with its key, and adds [1 or 2, count, k, n]."""
         on = on or self._on
         cuts = list(self._cuts([RELINEARIZATION] * len(a), a.level))
         if len(cuts) == 1:
@@ -473,7 +475,7 @@ class Evaluator(Closed):
         return self._new(a, out)
 
     def _cuts(self, elements: Sequence[int], level: int) -> Iterator[Tuple[int, int]]:
-        """Ranges without element 1, which no key is for, as long as stack_memory allows."""
+        """Ranges that stack_memory allows, without element 1, which needs no key."""
         digits = sum(digit.start <= level for digit in self._on.digits)
         most = self.stack_memory // (
             8 * self.ring.n * (self.special + level + 1) * (digits + 2))
@@ -485,7 +487,7 @@ class Evaluator(Closed):
                 first = end
 
     def rescale(self, a: Ciphertext) -> Ciphertext:
-        """Divides by the last prime, which is dropped: the scale goes down with it.
+        """Divides by the last prime, and drops it. The scale is divided, too.
 
             he.rescale(he.relinearize(a * b))
         """
@@ -493,9 +495,9 @@ class Evaluator(Closed):
         return self._new(a, self._on.rescale(a._tensor), a.scale / float(last))
 
     def mod_switch(self, a: _Value, level: Optional[int] = None) -> _Value:
-        """Lowers the level of a ciphertext or plaintext; the scale stays.
+        """Lowers the level of a ciphertext or plaintext, and keeps its scale.
 
-        level  down to 0; None: the next one
+        level  the new level, from 0; None: one less
 
             he.mod_switch(a, b.level) + b
         """
@@ -508,14 +510,14 @@ class Evaluator(Closed):
 
     def _above_last(self, level: int) -> int:
         if level < 1:
-            raise ArgumentError("the chain of moduli ends: level 0 has one prime, which stays")
+            raise ArgumentError("level 0 has only one prime, which cannot be dropped")
         return level
 
     def mod_raise(self, a: Ciphertext, level: Optional[int] = None) -> Ciphertext:
-        """Raises the level: the same integers modulo more primes. What is decrypted is the message
-        and a multiple of the old modulus, which bootstrapping removes.
+        """Raises the level: the same integers modulo more primes. The result decrypts to the
+        message plus a multiple of the old modulus, which bootstrapping removes.
 
-        level  None: the highest
+        level  the new level; None: the highest
 
             he.mod_raise(he.mod_switch(a, 0))
         """
@@ -538,8 +540,8 @@ class Evaluator(Closed):
         return self._new(a, on.transform(x, first, end, x))
 
     def rotate(self, a: Ciphertext, steps: int) -> Ciphertext:
-        """Turns the slots to the left by steps, to the right where steps are negative. Without a
-        Galois key of their own they go by powers of two, as in SEAL.
+        """Rotates the slots to the left by steps, or to the right if steps is negative. Without a
+        Galois key for steps, it rotates by powers of two, as SEAL does.
 
             he.rotate(a, -3)                    # a key for -3, or keys for 1 and -4
         """
@@ -550,17 +552,17 @@ class Evaluator(Closed):
 
     def rotations(self, a: Union[Ciphertext, Sequence[Ciphertext]],
                   steps: Iterable[int]) -> List[Ciphertext]:
-        """A rotation for each number of steps, all in few calls: slices of one tensor. Of keys for
-        another turn than "before", all rotations of one ciphertext share its decomposition.
+        """Returns a rotation for each item of steps, in few calls: slices of one tensor. If turn is
+        not "before", all rotations of one ciphertext share its decomposition.
 
-        a  a ciphertext; or a list of one for each number of steps
+        a  a ciphertext, or a list with one ciphertext for each item of steps
 
             he.dot(he.rotations(a, range(8)), he.encode(rows, a))
         """
         paths = [self._path(each) for each in steps]
         given = [self._ciphertext(each) for each in a]
         if len(given) not in (1, len(paths)):
-            raise ShapeError("%d ciphertexts do not go with %d numbers of steps" % (len(given),
+            raise ShapeError("%d ciphertexts do not match %d numbers of steps" % (len(given),
                                                                                     len(paths)))
         which = [i for i, path in enumerate(paths) if path or len(given) == 1]
         given *= len(paths) if len(given) == 1 else 1
@@ -573,7 +575,7 @@ class Evaluator(Closed):
         return terms
 
     def _path(self, steps: int) -> List[int]:
-        """The Galois elements by whose keys the slots turn by steps."""
+        """The Galois elements whose keys rotate the slots by steps."""
         element = self.ring.galois_element(steps, self._generator)
         if element in self._keys and element != 1:
             return [element]
@@ -583,18 +585,18 @@ class Evaluator(Closed):
             raise NameUnknownError("there is no Galois key for %d steps, element %d of generator "
                                    "%d, in galois_keys%s" % (
                                        steps, element, self._generator, "" if powers == [steps] else
-                                       ", nor are there all for %s" % ", ".join(map(str, powers))))
+                                       ", and not all keys for %s" % ", ".join(map(str, powers))))
         return elements
 
     def _rotated_sum(self, a: Sequence[Ciphertext], steps: Sequence[int]) -> Ciphertext:
-        """The sum of a rotation of each."""
+        """The sum of one rotation of each ciphertext."""
         paths = [self._path(each) for each in steps]
         if self._turn != "before" or max(map(len, paths)) > 1:
             return cast(Ciphertext, sum(self.rotations(a, steps)))
         return self._turned(a, [path[0] if path else 1 for path in paths], summed=True)
 
     def conjugate(self, a: Ciphertext) -> Ciphertext:
-        """The conjugates of the slots.
+        """Returns the conjugates of the slots.
 
             he.conjugate(a)
         """
@@ -606,16 +608,16 @@ class Evaluator(Closed):
 
     def _turned(self, a: Sequence[Ciphertext], elements: Sequence[int],
                 summed: bool = False) -> Ciphertext:
-        """A stack of the ciphertexts, each turned by its Galois element, or copied for element 1;
-        or, where they turn before key switching, their sum."""
+        """A stack of the ciphertexts, each rotated by its Galois element, or copied for element 1;
+        or their sum, if they are rotated before key switching."""
         engine, on, like = self._engine, self._on, a[0]
         alike = all(each is like for each in a)
         for each in a[:1 if alike else None]:
             if each.size != 2:
-                raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" %
+                raise ArgumentError("cannot rotate a ciphertext of %d parts: relinearize() it" %
                                     each.size)
             if len(each) > 1 or each.level != like.level:
-                raise ArgumentError("a stack turns as a whole, and rotations are of one level")
+                raise ArgumentError("a stack is rotated as a whole, and rotations need one level")
         column = self._column(like.level + 1)
         cuts = list(self._cuts(elements, like.level))
         whole = summed or cuts == [(0, len(a))]  # what switch() returns is the result
@@ -643,13 +645,13 @@ class Evaluator(Closed):
         return self._new(like, out)
 
     def _indices(self, elements: Sequence[int]) -> Any:
-        """Of turns by the Galois elements, [1, count, 1, n]."""
+        """Indices of rotations by the Galois elements, [1, count, 1, n]."""
         return self._on.constant(("indices", *elements), lambda: np.stack(
             [self.ring.automorphism(each) for each in elements])[None, :, None])
 
     def _joined(self, terms: Sequence[Ciphertext], indices: Any) -> Any:
-        """The terms as one tensor [2, count, k, n], or [2, 1, k, n] of only one; turned by indices
-        [1, count, 1, n] if there are any."""
+        """The terms as one tensor [2, count, k, n], or [2, 1, k, n] if all are the same. indices:
+        None, or [1, count, 1, n] to rotate them."""
         pieces = [(0, [terms[0]._tensor])] if all(each is terms[0] for each in terms) else \
             list(runs(terms))
         if len(pieces) == 1:
@@ -669,9 +671,10 @@ class Evaluator(Closed):
 
     def prepare(self, transform: LinearTransform, level: int,
                 scale: Optional[float] = None) -> None:
-        """Encodes a transform's diagonals for apply() at a level, which does it else.
+        """Encodes a transform's diagonals ahead of apply() at a level.
 
-        scale  of the diagonals; None: the level's last prime, so that apply() keeps the scale
+        scale  the scale of the diagonals; None: the level's last prime, so that apply() keeps the
+               ciphertext's scale
 
             he.prepare(t, a.level)
         """
@@ -680,7 +683,7 @@ class Evaluator(Closed):
         transform.prepared(self, level, scale)
 
     def apply(self, program: Union[LinearTransform, Bootstrapping], a: Ciphertext) -> Ciphertext:
-        """A transform or a bootstrapping of a ciphertext; levels and scales are automatic within.
+        """Applies a transform or a bootstrapping, which handles levels and scales itself.
 
             y = he.apply(fhe.LinearTransform(diagonals, slots), x)
         """
@@ -688,19 +691,19 @@ class Evaluator(Closed):
 
     def polynomial(self, a: Ciphertext, coefficients: Any, basis: str = "power",
                    scale: Optional[float] = None) -> Ciphertext:
-        """A polynomial of the slots, by Paterson and Stockmeyer (1973). One of degree d takes about
-        log2(d + 1) + 1 levels.
+        """Evaluates a polynomial of the slots by Paterson and Stockmeyer's method (1973). Degree d
+        needs about log2(d + 1) + 1 levels.
 
-        coefficients  real ones, the lowest first
+        coefficients  real numbers, the lowest first
         basis         "power", or "chebyshev" for slots in [-1, 1]
-        scale         of the result; None: that of a
+        scale         the scale of the result; None: that of a
 
             y = he.polynomial(x, [0.5, 0.25, 0, -1 / 48])
             cosine = np.polynomial.chebyshev.chebinterpolate(np.cos, 15)
             y = he.polynomial(x, cosine, basis="chebyshev")
         """
         if basis not in ("power", "chebyshev"):
-            raise ArgumentError("basis is 'power' or 'chebyshev', not %r" % (basis,))
+            raise ArgumentError("basis must be 'power' or 'chebyshev', not %r" % (basis,))
         default = self._ciphertext(a).scale
         scale = self._check_scale(default if scale is None else scale, a.level + 1)
         return evaluate(self, a, coefficients, basis == "chebyshev", scale)
@@ -709,10 +712,10 @@ class Evaluator(Closed):
 
     def load_keys(self, steps: Optional[Iterable[int]] = None,
                   level: Optional[int] = None) -> int:
-        """Uploads keys ahead of their first use -> the bytes that they take on the device.
+        """Uploads keys ahead of their first use. Returns the bytes that they take on the device.
 
-        steps  of rotations, whose keys alone; None: all keys
-        level  the highest at which they are used, to which they are cut; None: what they reach
+        steps  the steps of rotations whose keys are uploaded; None: all keys
+        level  the highest level at which they are used; keys are cut to it. None: do not cut
 
             he.load_keys(transform.rotations, level=3)
         """
@@ -725,7 +728,7 @@ class Evaluator(Closed):
         return sum(int(key.nbytes) for key in keys)
 
     def _key(self, element: int, level: int, cut: bool = False) -> Any:
-        """A key that reaches a level, loaded if none is there yet, and then cut if it may be."""
+        """A key that reaches a level. Loads it if needed; with cut, only up to that level."""
         tensor, reach, full = self._loaded.get(element, (None, -1, level))
         if reach < min(level, full):
             what = "the key of element %d" % element if element else "the relinearization key"
@@ -746,8 +749,9 @@ class Evaluator(Closed):
             self._key(element, level), level)) for element in elements]
 
     def load_key(self, values: Any, special: Optional[int] = None) -> Key:
-        """A key for key_switch(), of an array as fhe.key_switch() takes it; or cut to a level,
-        int64 [digits, 2, level + 1 + special, n]. special: how many of the first special primes it has.
+        """Uploads a key for key_switch(): an array as for fhe.key_switch(), or cut to a level,
+        int64 [digits, 2, level + 1 + special, n]. special: the number of special primes in it,
+        which are the first ones.
 
             key = he.load_key(array)
         """
@@ -759,10 +763,10 @@ class Evaluator(Closed):
             he.key_switch(a, he.load_key(array))
         """
         if self._ciphertext(a).size != 2:
-            raise ArgumentError("a ciphertext of %d parts is not switched: relinearize() it" %
+            raise ArgumentError("cannot switch a ciphertext of %d parts: relinearize() it" %
                                 a.size)
         if not isinstance(key, Key) or key.evaluator is not self:
-            raise DtypeError("a key is one that load_key() of this evaluator has made")
+            raise DtypeError("a key must come from load_key() of this evaluator")
         if a.level > key.level:
             raise ArgumentError("the key reaches level %d, not %d" % (key.level, a.level))
         return self._switched(a, [key.on.cut(key.tensor, a.level)] * len(a), a._tensor[1:],
@@ -774,7 +778,7 @@ class Evaluator(Closed):
             self.load_key(to, np.shape(to)[2] - 1), self.load_key(back)]))
 
     def _raised(self, a: Ciphertext) -> Ciphertext:
-        """mod_raise() under the ephemeral secret, if there is one."""
+        """As mod_raise(), but under the ephemeral secret, if any."""
         if not self._ephemeral:
             return self.mod_raise(a)
         there, back = self._ephemeral_keys()
@@ -784,7 +788,7 @@ class Evaluator(Closed):
 class Key:
     """A key on a device, for Evaluator.key_switch(); from load_key().
 
-        key.level, key.nbytes               # the highest level of ciphertexts, and its size
+        key.level, key.nbytes               # the highest level of ciphertexts, and the key's size
     """
 
     def __init__(self, evaluator: Evaluator, values: Any, special: int) -> None:
@@ -806,7 +810,7 @@ class Key:
 
 
 def engine_of(device: Union[AnyDevice, Queue]) -> Engine:
-    """An engine on a device, or on a queue of the caller's."""
+    """Returns an engine on a device, or on a queue of the caller."""
     if isinstance(device, Queue):
         return Engine(device)
     engine = heal_engine(device, expand="spec")
@@ -819,26 +823,26 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
                 dnum: Optional[int] = None, rounding: str = "nearest",
                 key_rounding: str = "nearest", generator: int = 3, turn: str = "before",
                 ephemeral_keys: Optional[Sequence[Any]] = None) -> Evaluator:
-    """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
+    """Creates an evaluator for ciphertexts and keys in arrays, for adapters of other libraries.
 
-    device               or a queue, whose operations then take the tensors of ciphertexts
+    device               a device, or a queue, whose operations can then use ciphertexts' tensors
     ring                 the primes of ciphertexts, of which rescale() drops the last, then the
-                         special ones; its psi are the library's
-    special              how many of them are special
+                         special primes; with the library's psi
+    special              the number of special primes
     relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch(); or
-                         cut to a level, [digits of it, 2, level + 1 + special, n]
+                         cut to a level, [its digits, 2, level + 1 + special, n]
     galois_keys          such keys by Galois element, see Ring.galois_element(): a dict, or a
-                         mapping that makes a key when it is asked for
+                         mapping that creates a key on request
     dnum                 digits of key switching; None: one for each prime of ciphertexts
-    rounding             of rescale(): "nearest", as in SEAL and OpenFHE, or "down"
-    key_rounding         of key switching: "nearest", as in SEAL, or "down", as in OpenFHE
-    generator            of the Galois elements of rotations: 3 as in SEAL, 5 as in OpenFHE
-    turn                 when rotate() and conjugate() turn the slots: "before" key switching, as in
+    rounding             in rescale(): "nearest", as in SEAL and OpenFHE, or "down"
+    key_rounding         in key switching: "nearest", as in SEAL, or "down", as in OpenFHE
+    generator            the generator of Galois elements of rotations: 3 in SEAL, 5 in OpenFHE
+    turn                 when rotate() and conjugate() move the slots: "before" key switching, as in
                          SEAL, with keys from s(x^element) to s(x); "within" it, before the
                          division, as in OpenFHE 1.6, or "after" it, as in OpenFHE 1.5, with keys
                          from s(x) to s(x^(1/element))
-    ephemeral_keys       for bootstrapping with a dense secret: a key to a sparse secret, of level 0
-                         and any number of the first special primes, [1, 2, 1 + special, n], and a
+    ephemeral_keys       for bootstrapping with a dense secret: a key to a sparse secret, at level 0
+                         with any number of the first special primes, [1, 2, 1 + special, n], and a
                          key back
 
         ring = fhe.Ring(32768, primes + special_primes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices times slots."""
+"""Products of matrices and slots."""
 from __future__ import annotations
 
 import math
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class LinearTransform:
-    """A matrix times the slots, by its diagonals (Halevi, Shoup 2014): the sum of each diagonal
-    times the slots turned to the left by its number of steps. Rotations are baby and giant steps
-    (Halevi, Shoup 2018).
+    """Multiplies a matrix by the slots, using its diagonals (Halevi, Shoup 2014). The result is the
+    sum of each diagonal times the slots, rotated to the left by the diagonal's steps. Rotations are
+    composed of baby and giant steps (Halevi, Shoup 2018).
 
-    diagonals   numbers by steps: slots of them, or one for all
-    slots       n/2, or a divisor of it where the slots of the ciphertext repeat
-    baby_steps  of how many steps giant ones consist; None chooses
+    diagonals   the diagonals by their steps: `slots` numbers, or one number for all slots
+    slots       n/2, or a divisor of it if the slots of the ciphertext repeat
+    baby_steps  the number of steps in a giant step; None chooses it
     rotations   the steps for which Galois keys are needed
 
         t = fhe.LinearTransform({k: np.diagonal(np.roll(m, -k, 1)) for k in range(64)}, 64)
@@ -35,10 +35,10 @@ class LinearTransform:
                            for k, diagonal in diagonals.items()}
         steps = sorted(self._diagonals)
         if not steps or steps[-1] - steps[0] >= self.slots or max(map(abs, steps)) >= self.slots:
-            raise ArgumentError("a transform has diagonals of different steps below %d" % slots)
+            raise ArgumentError("diagonals must have different steps below %d" % slots)
         for k, diagonal in self._diagonals.items():
             if diagonal.shape not in ((), (self.slots,)) or diagonal.dtype.kind not in "iufc":
-                raise ShapeError("diagonal %d is %s %s, not %d numbers" % (
+                raise ShapeError("diagonal %d is %s %s, but needs %d numbers" % (
                     k, diagonal.dtype, list(diagonal.shape), self.slots))
         stride = math.gcd(*steps)
         widths = [stride << i for i in range(self.slots.bit_length())] if stride else [1]
@@ -61,9 +61,9 @@ class LinearTransform:
         return plain
 
     def _encoded(self, he: Evaluator, level: int, scale: float) -> Plaintext:
-        """The diagonals, turned back by their giant steps, as a stack; zeros where none is."""
+        """A stack of the diagonals, rotated back by their giant steps; zeros for missing ones."""
         if he.ring.n // 2 % self.slots:
-            raise ArgumentError("%d slots do not repeat in %d" % (self.slots, he.ring.n // 2))
+            raise ArgumentError("%d slots do not divide %d" % (self.slots, he.ring.n // 2))
         rows = np.stack([np.roll(np.broadcast_to(self._diagonals.get(giant + baby, np.zeros(())),
                                                  self.slots), giant)
                          for giant in self._giants for baby in self._babies])
@@ -73,8 +73,8 @@ class LinearTransform:
 
     def scaled(self, he: Evaluator, a: Ciphertext, scale: float,
                rescaled: bool = True) -> Ciphertext:
-        """What apply() returns, at a scale; the keys are cut to the level of a. rescaled: or else
-        before it is rescaled to that."""
+        """As apply(), but the result has the given scale, and keys are cut to the level of a.
+        rescaled: whether it is rescaled to that scale already."""
         factor = scale * he.ring.moduli[a.level] / a.scale
         plain = he._on.keep(("scaled", self, a.level, factor),
                             lambda: self._encoded(he, a.level, factor))
@@ -103,7 +103,7 @@ class LinearTransform:
         return he._rotated_sum(list(stack), self._giants)
 
     def _sums(self, he: Evaluator, babies: Any, diagonals: Any, first: int) -> Any:
-        """[2, babies, k, n] -> [2, giants, k, n], modulo k primes from the first one."""
+        """[2, babies, k, n] -> [2, giants, k, n], modulo the primes from `first` on."""
         shape = (len(self._giants), len(self._babies), *babies.shape[2:])
         grid = he._engine.reshape(diagonals, shape)
         sums = he._engine.zeros((2, shape[0], *shape[2:]), np.int64)
@@ -115,7 +115,7 @@ class LinearTransform:
     def _hoisted(self, he: Evaluator, a: Ciphertext, plain: Plaintext, babies: List[int],
                  giants: List[int]) -> Any:
         """The sum with fewer divisions by the special primes' product: one for each giant step, and
-        one in the end (Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux 2021)."""
+        one at the end (Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux 2021)."""
         on, engine, end = he._on, he._engine, he.special + a.level + 1
         column = on.column(0, end)
         turned, spread = on.empty(2, len(babies), end, he.ring.n), on.spread(a.tensor[1:])

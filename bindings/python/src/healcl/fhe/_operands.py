@@ -17,9 +17,9 @@ _Self = TypeVar("_Self", bound="Operand")
 
 
 class Operand:
-    """A tensor of an evaluator, with its scale; or a stack of several, of one level and scale.
+    """A tensor of an evaluator, with its scale; or a stack of several with equal levels and scales.
 
-        stack[0], len(stack)                    # a slice of the tensor, and how many there are
+        stack[0], len(stack)                    # a slice of the tensor, and the number of slices
     """
 
     __array_ufunc__ = None  # NumPy's arithmetic would copy, and knows no moduli
@@ -27,7 +27,7 @@ class Operand:
 
     def __init__(self, evaluator: Evaluator, tensor: Any, scale: float, slots: int,
                  place: Optional[Tuple[Any, int]] = None) -> None:
-        """place: a tensor whose axis 1 has this one, and where, if it is a slice."""
+        """place: if it is a slice, the whole tensor, and its place along axis 1 of that."""
         self._evaluator, self._tensor, self._scale, self._slots = evaluator, tensor, scale, slots
         self._place = place or (tensor, 0)
 
@@ -35,8 +35,8 @@ class Operand:
         raise DtypeError("== does not compare what is encrypted: compare residues, from read()")
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        raise DtypeError("no array has the numbers of a %s on a device: read() copies its "
-                         "residues, store() makes the library's object, which that decrypts" %
+        raise DtypeError("the numbers of a %s on a device cannot be converted to an array: "
+                         "read() copies its residues, store() returns the library's object" %
                          type(self).__name__.lower())
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Operand:
     def __getitem__(self: _Self, index: int) -> _Self:
         count, i = len(self), operator.index(index)
         if not -count <= i < count:
-            raise IndexError("index %d is out of the stack of %d" % (i, count))
+            raise IndexError("index %d is out of range for a stack of %d" % (i, count))
         (stack, first), i = self._place, i % count
         tensor = self._tensor if count == 1 else self._tensor[:, i:i + 1]
         return type(self)(self._evaluator, tensor, self._scale, self._slots, (stack, first + i))
@@ -55,8 +55,8 @@ class Operand:
 
     @property
     def tensor(self) -> Any:
-        """The residues on the device, int64 [parts, len(self), level + 1, n]: a tensor of the
-        evaluator's queue, for its operations.
+        """The residues on the device, int64 [parts, len(self), level + 1, n]. This tensor belongs
+        to the evaluator's queue, whose operations can use it.
 
             he.queue.ops.modsum(a.tensor, b.tensor, column)
         """
@@ -64,7 +64,7 @@ class Operand:
 
     @property
     def scale(self) -> float:
-        """The scale of the numbers in it, which may be set.
+        """The scale of its numbers. It can be set.
 
             linear.scale = cubic.scale          # they differ by less than a millionth
         """
@@ -76,15 +76,15 @@ class Operand:
 
     @property
     def level(self) -> int:
-        """How many primes can still be dropped, from 0: SEAL's chain index.
+        """The number of primes that can still be dropped, from 0: SEAL's chain index.
 
             he.mod_switch(a, 0).level           # 0
         """
         return int(self._tensor.shape[2]) - 1
 
     def read(self) -> np.ndarray:
-        """A copy of the residues, int64 [parts, level + 1, n] in [0, q), in the ring's order; of a
-        stack [parts, len(self), level + 1, n].
+        """Copies the residues, int64 [parts, level + 1, n] in [0, q), in the ring's order. A
+        stack gives [parts, len(self), level + 1, n].
 
             np.array_equal(c.read(), other.read())
         """
@@ -97,8 +97,8 @@ class Operand:
 
 
 def runs(*lists: Sequence[Operand]) -> Iterator[Tuple[int, List[Any]]]:
-    """Cuts lists of one length where an operand of one of them does not follow the one before in a
-    tensor. -> the first operand's number, and of each list a tensor [parts, c, k, n]."""
+    """Cuts lists of equal length into runs of operands that are adjacent slices of tensors. Yields
+    the number of a run's first operand, and for each list a tensor [parts, c, k, n]."""
     first, count = 0, len(lists[0])
     for end in range(1, count + 1):
         if end < count and all(_follows(each[end - 1], each[end]) for each in lists):
@@ -138,10 +138,10 @@ class Plaintext(Operand):
 class Ciphertext(Operand):
     """A ciphertext on a device; from Evaluator.load(), or from operations.
 
-    +, - and * take ciphertexts and plaintexts of the same level, and numbers. Scales of sums are
-    equal, up to 2^-30 of them; those of products multiply. A product has three parts: relinearize()
-    makes two of them. A product with an integer is exact and keeps the scale. Other numbers have
-    the last prime as their scale, so that rescale() restores that of the ciphertext.
+    +, - and * take ciphertexts and plaintexts of the same level, and numbers. Scales of terms must
+    be equal, except for a part of 2^-30. Scales of factors are multiplied. A product has three
+    parts; relinearize() makes two of them. A product with an integer is exact and keeps the scale.
+    Other numbers have the last prime as their scale, so that rescale() restores the ciphertext's.
 
         c = he.rescale(he.relinearize(a * b + b * b))
         c = 3 * c + he.mod_switch(b, c.level) - 0.5
@@ -149,7 +149,7 @@ class Ciphertext(Operand):
 
     @property
     def size(self) -> int:
-        """How many parts it has: 2, or 3 of a product.
+        """The number of its parts: 2, or 3 for a product.
 
             (a * b).size                        # 3
         """

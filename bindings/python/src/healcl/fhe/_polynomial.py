@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polynomials of slots, by Paterson and Stockmeyer's method (SIAM Journal on Computing 2(1), 1973),
-in powers or in Chebyshev polynomials."""
+"""Evaluates polynomials of slots by Paterson and Stockmeyer's method (SIAM Journal on Computing
+2(1), 1973), in powers or in Chebyshev polynomials."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -18,8 +18,8 @@ _Leaf = Tuple[np.ndarray, int, float]  # coefficients, level and scale
 
 
 def _steps(degree: int) -> int:
-    """A power of two, m: all powers below m are computed, then m, 2 m, 4 m and so on; the one with
-    which products are fewest."""
+    """The power of two m that needs the fewest products. All powers below m are computed, then m,
+    2 m, 4 m and so on."""
     def products(m: int) -> int:
         blocks = -(-(degree + 1) // m)
         return min(m, degree) + (blocks - 1).bit_length() + blocks
@@ -28,15 +28,15 @@ def _steps(degree: int) -> int:
 
 
 def depth(degree: int) -> int:
-    """The levels that a polynomial takes."""
+    """The number of levels that a polynomial needs."""
     return (degree if degree >= _steps(degree) else degree - 1).bit_length() + 1
 
 
 def _power_products(he: Evaluator, powers: Dict[int, Ciphertext], which: Sequence[int],
                     chebyshev: bool, stack: Any) -> None:
-    """Adds the powers with these numbers, from one to its double, at once: the product of the
-    halves, or of Chebyshev polynomials 2 T_a T_b - T_(a - b), where a - b is 0 or 1. stack: has
-    room for them in a row."""
+    """Adds the powers with these numbers, which go from one to its double, at once. A power is the
+    product of its halves. A Chebyshev polynomial is 2 T_a T_b - T_(a - b); a - b is 0 or 1. stack:
+    has space for them, one after the other."""
     engine, on, one = he._engine, he._on, powers[1]
     halves = [((j + 1) // 2, j // 2) for j in which]
     level = min(powers[i].level for pair in halves for i in pair)
@@ -67,8 +67,8 @@ def _power_products(he: Evaluator, powers: Dict[int, Ciphertext], which: Sequenc
 
 def _all_sums(he: Evaluator, powers: Dict[int, Ciphertext], stack: Any,
               leaves: Sequence[_Leaf]) -> Dict[int, Ciphertext]:
-    """Sums of coefficients times powers by number, in as few stacks as their levels allow. stack:
-    has the powers one after the other."""
+    """Computes sums of coefficients times powers, by their numbers, in as few stacks as levels
+    allow. stack: has the powers, one after the other."""
     sums: Dict[int, Ciphertext] = {}
     while len(sums) < len(leaves):
         top = max(leaf[1] for i, leaf in enumerate(leaves) if i not in sums)
@@ -80,7 +80,7 @@ def _all_sums(he: Evaluator, powers: Dict[int, Ciphertext], stack: Any,
 
 def _sums(he: Evaluator, powers: Dict[int, Ciphertext], stack: Any,
           leaves: Sequence[_Leaf]) -> List[Ciphertext]:
-    """Sums of coefficients times powers, all in one stack."""
+    """Computes sums of coefficients times powers, all in one stack."""
     engine, one = he._engine, powers[1]
     top, count = max(level for _, level, _ in leaves), len(one)
     width, q = max(2, *(len(leaf) for leaf, _, _ in leaves)), he.ring.moduli[top + 1]
@@ -105,18 +105,19 @@ def _sums(he: Evaluator, powers: Dict[int, Ciphertext], stack: Any,
 
 def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool, scale: float,
              imaginary: Optional[Callable[[Any, Any], None]] = None) -> Ciphertext:
-    """A polynomial of a's slots, at the given scale. imaginary: multiplies a tensor by i, to another
-    one. Then odd powers are, and all takes the fewest levels, for more products."""
+    """Evaluates a polynomial of a's slots; the result has the given scale. imaginary: a function
+    that multiplies a tensor by i, to a new one. Odd powers are then multiplied by i, and the
+    evaluation needs the fewest levels but more products."""
     given: Any = np.asarray(coefficients)
     if given.dtype.kind not in "iuf" or given.ndim != 1 or not np.isfinite(given).all() or \
             not given[1:].any():
-        raise ArgumentError("a polynomial has two or more real, finite coefficients, the lowest "
-                            "first, not %s %s" % (given.dtype, list(given.shape)))
+        raise ArgumentError("a polynomial needs at least two real, finite coefficients, the "
+                            "lowest first, not %s %s" % (given.dtype, list(given.shape)))
     given = np.trim_zeros(given.astype(float), "b")
     degree, last = len(given) - 1, a.level
     levels = degree.bit_length() if imaginary else depth(degree)
     if last < levels:
-        raise ArgumentError("a polynomial of degree %d takes %d levels: level %d has too few" % (
+        raise ArgumentError("a polynomial of degree %d needs %d levels: level %d is too low" % (
             degree, levels, last))
     m = _steps(degree)
     powers, top, count = {1: a}, 1, len(a)
@@ -142,8 +143,8 @@ def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool, s
     leaves: List[_Leaf] = []
 
     def plan(part: np.ndarray, level: int, scale: float) -> Callable[[], Ciphertext]:
-        """How the part is computed, once all leaves are: as the sum of its quotients times powers,
-        which is relinearised at once, and a leaf."""
+        """Returns a function that computes the part after all leaves: the sum of its quotients
+        times powers, which is relinearized at once, plus a leaf."""
         products = []
         while len(part) > m or powers[max(1, len(part) - 1)].level <= level:
             giant = 1 << (len(part) - 1).bit_length() - 1

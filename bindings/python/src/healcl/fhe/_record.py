@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transcripts of what an evaluator does."""
+"""Transcripts of an evaluator's operations."""
 from __future__ import annotations
 
 import json
@@ -16,11 +16,11 @@ _CONSTANTS, _INPUTS, _REST = "upload", "upload_ct_1", ""
 
 
 class SandboxRecorder(Recorder):
-    """A Recorder that puts keys, plaintexts and tables, and what is made of them once, into a first
-    segment, "upload", and ciphertexts into a second, "upload_ct_1": requests upload these. Then
-    come compute_block_1, download_1, compute_block_2 and so on.
+    """A Recorder whose first segment, "upload", has keys, plaintexts and tables, and tensors that
+    are computed from them once. The second segment, "upload_ct_1", has the ciphertexts that
+    requests upload. Then come compute_block_1, download_1, compute_block_2 and so on.
 
-    What these two hold is not freed later, so that segments after them can run again.
+    Later segments do not free the tensors of these two, so that they can run again.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -35,7 +35,7 @@ class SandboxRecorder(Recorder):
 
     @contextmanager
     def preparation(self) -> Iterator[None]:
-        """Puts calls within, which depend on constants alone, into their segment."""
+        """Puts the calls within, which depend only on constants, into the segment of constants."""
         self._preparations += 1
         try:
             yield
@@ -47,12 +47,12 @@ class SandboxRecorder(Recorder):
             return super().upload_table(host)
 
     def upload_input(self, host: Any, name: Optional[str]) -> RecordedTensor:
-        """Records host_to_device of what comes with a request, under a name of the program's."""
+        """Records the upload of an input of requests, under a name that the program chooses."""
         if name is not None:
             if not isinstance(name, str) or not name.isprintable() or name.isdigit() or \
                     json.dumps(name) != '"%s"' % name or not 0 < len(name) <= 1000:
-                raise ArgumentError("an input's name is text in ASCII without quotes, and no number,"
-                                    " not %.60r" % (name,))
+                raise ArgumentError("an input's name must be ASCII text without quotes, not a "
+                                    "number and not %.60r" % (name,))
             if name in self._given:
                 raise ArgumentError("two inputs have the name %r" % name)
             self._given.add(name)

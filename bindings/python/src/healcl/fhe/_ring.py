@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rings of polynomials modulo x^n + 1 and primes, and the tables that transforms take."""
+"""Rings of polynomials modulo x^n + 1 and primes, with the tables of their transforms."""
 from __future__ import annotations
 
 import math
@@ -16,7 +16,7 @@ _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # enough below 2^64 (
 
 
 def _is_prime(q: int) -> bool:
-    """Miller and Rabin's test."""
+    """The test of Miller and Rabin."""
     odd = (q - 1) // ((q - 1) & (1 - q))
     for witness in _WITNESSES:
         if q % witness == 0:
@@ -44,7 +44,7 @@ def primes(n: int, *bits: int) -> List[int]:
 
 
 def _powers(base: int, n: int, q: int) -> np.ndarray:
-    """base^0 to base^(n - 1) modulo q, as Python's integers: products may take 126 bits."""
+    """base^0 to base^(n - 1) modulo q, as Python integers, because products may have 126 bits."""
     powers = np.array([1], dtype=object)
     while len(powers) < n:
         powers = np.concatenate((powers, powers * pow(base, len(powers), q) % q))
@@ -53,7 +53,7 @@ def _powers(base: int, n: int, q: int) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def minimal_root(n: int, q: int) -> int:
-    """The least primitive 2n-th root of unity modulo a prime q = 1 modulo 2n: SEAL's psi.
+    """The least primitive 2n-th root of unity modulo a prime q = 1 modulo 2n, as in SEAL.
 
         >>> minimal_root(256, 8380417)      # Dilithium's, as in FIPS 204
         1753
@@ -68,7 +68,7 @@ class Ring:
 
     n       a power of two, from 2 to 2^20
     moduli  different primes below 2^62 that are 1 modulo 2n
-    psi     a primitive 2n-th root of unity for each; None: the least ones, which SEAL takes
+    psi     a primitive 2n-th root of unity for each modulus; None: the least ones, as in SEAL
 
         ring = fhe.Ring(256, [8380417])
         ring.psi, ring.psi_table[0, 1]      # (1753,), 4808194
@@ -86,13 +86,14 @@ class Ring:
     def __init__(self, n: int, moduli: Iterable[int], psi: Optional[Iterable[int]] = None) -> None:
         self.n = integer(n, "n")
         if not 2 <= self.n <= LARGEST_N or self.n & (self.n - 1):
-            raise ArgumentError("n is a power of two from 2 to %d, not %d" % (LARGEST_N, self.n))
+            raise ArgumentError("n must be a power of two from 2 to %d, not %d" %
+                                (LARGEST_N, self.n))
         self.moduli: Tuple[int, ...] = tuple(integer(q, "a modulus") for q in moduli)
         if not self.moduli:
-            raise ArgumentError("a ring has at least one modulus")
+            raise ArgumentError("a ring needs at least one modulus")
         for q in self.moduli:
             if not 2 < q < 2**62 or not _is_prime(q):
-                raise ArgumentError("modulus %d is no odd prime below 2^62" % q)
+                raise ArgumentError("modulus %d is not an odd prime below 2^62" % q)
             if q % (2 * self.n) != 1:
                 raise ArgumentError("modulus %d is not 1 modulo 2n = %d" % (q, 2 * self.n))
             if self.moduli.count(q) > 1:
@@ -101,12 +102,12 @@ class Ring:
             [minimal_root(self.n, q) for q in self.moduli] if psi is None else
             [integer(root, "a psi") for root in psi])
         if len(self.psi) != len(self.moduli):
-            raise ArgumentError("%d psi do not go with %d moduli" % (len(self.psi),
+            raise ArgumentError("%d psi do not match %d moduli" % (len(self.psi),
                                                                      len(self.moduli)))
         for root, q in zip(self.psi, self.moduli):
             if not 0 < root < q or pow(root, self.n, q) != q - 1:
-                raise ArgumentError("psi %d is no primitive root of unity of order 2n = %d modulo "
-                                    "%d" % (root, 2 * self.n, q))
+                raise ArgumentError("psi %d is not a primitive root of unity of order 2n = %d "
+                                    "modulo %d" % (root, 2 * self.n, q))
         self.bit_reversal = np.zeros(1, np.int64)
         while len(self.bit_reversal) < self.n:
             self.bit_reversal = np.concatenate((2 * self.bit_reversal, 2 * self.bit_reversal + 1))
@@ -121,63 +122,63 @@ class Ring:
 
     @property
     def tables(self) -> Dict[str, np.ndarray]:
-        """The tables that HEAL's ntt and intt take for the ring's order, by their parameters.
+        """The tables of HEAL's ntt and intt for the ring's order, by parameter names.
 
-            q.ops.ntt(x, ring)                  # has them on the queue q
+            q.ops.ntt(x, ring)                  # uses them on the queue q
         """
         return {"q": np.array(self.moduli), "psi": self.psi_table, "ipsi": self.inverse_table,
                 "n_inv": self.n_inverse, "perm": np.arange(self.n)}
 
     def galois_element(self, steps: int, generator: int = 3) -> int:
-        """The g for which a(x) -> a(x^g) turns the n/2 slots of CKKS to the left by steps, which
-        may be negative, below n/2 in size. generator: 3 as in SEAL; 5 in other libraries.
+        """The g for which a(x) -> a(x^g) rotates the n/2 slots of CKKS to the left by steps.
+        steps: may be negative; |steps| < n/2. generator: 3 in SEAL, 5 in other libraries.
 
             ring.galois_element(1)              # 3
         """
         steps = integer(steps, "a number of steps")
         if abs(steps) >= max(self.n // 2, 1):
-            raise ArgumentError("cannot turn %d slots by %d steps" % (self.n // 2, steps))
+            raise ArgumentError("cannot rotate %d slots by %d steps" % (self.n // 2, steps))
         return pow(integer(generator, "a generator"), steps % (self.n // 2), 2 * self.n)
 
     def automorphism(self, element: int) -> np.ndarray:
-        """Indices int64 [n]: values[..., indices] are those of a(x^element). element: odd, from 1
-        to 2n - 1; 2n - 1 conjugates slots.
+        """Indices, int64 [n]: values[..., indices] are the values of a(x^element). element: odd,
+        from 1 to 2n - 1; 2n - 1 conjugates slots.
 
             values = values[..., ring.automorphism(ring.galois_element(1))]
         """
         element = integer(element, "a Galois element")
         if not 0 < element < 2 * self.n or element % 2 == 0:
-            raise ArgumentError("a Galois element is odd and below 2n = %d, not %d" %
+            raise ArgumentError("a Galois element must be odd and below 2n = %d, not %d" %
                                 (2 * self.n, element))
         powers = (2 * self.bit_reversal + 1) * element % (2 * self.n)
         return self.bit_reversal[(powers - 1) // 2]
 
     def check(self, values: Any, moduli: Tuple[int, ...], rank: int, what: str) -> np.ndarray:
-        """An int64 array [..., moduli, n] of the rank, its elements in [0, q), of an integer
-        array; else an error that names `what`.
+        """Checks an integer array [..., moduli, n] of the given rank with elements in [0, q), and
+        returns it as int64. Errors name `what`.
 
             ring.check(values, ring.moduli, 2, "a polynomial")
         """
         array, wanted = np.asarray(values), (len(moduli), self.n)
         if array.dtype.kind not in "iu":
-            raise DtypeError("%s has integers, not %s" % (what, array.dtype))
+            raise DtypeError("%s must have integers, not %s" % (what, array.dtype))
         if array.ndim != rank or array.shape[-2:] != wanted:
             raise ShapeError("%s has the shape %s, not [%s%d, %d]" % (
                 what, list(array.shape), "..., " * (rank - 2), *wanted))
         bounds = np.array(moduli, np.uint64)[:, None]
         if array.size and (array.min() < 0 or (array.astype(np.uint64) >= bounds).any()):
-            raise ArgumentError("%s has elements outside of [0, q)" % what)
+            raise ArgumentError("%s has elements outside [0, q)" % what)
         return np.asarray(array.astype(np.int64, copy=False), order="C")
 
     def pick(self, which: Iterable[int]) -> Ring:
-        """The ring of the moduli with these numbers, in this order.
+        """Returns the ring of the moduli with these numbers, in this order.
 
             ring.pick([2, 0, 1]).psi
         """
         numbers = list(which)
         known = set(range(len(self.moduli)))
         if not numbers or len(set(numbers)) < len(numbers) or not known.issuperset(numbers):
-            raise ArgumentError("pick() takes numbers of the %d moduli, each once, not %r" % (
+            raise ArgumentError("pick() takes distinct numbers of the %d moduli, not %r" % (
                 len(self.moduli), numbers))
         ring = object.__new__(Ring)
         ring.n, ring.bit_reversal = self.n, self.bit_reversal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ciphertexts and keys of SEAL 4, by way of TenSEAL."""
+"""Ciphertexts and keys of SEAL 4, through TenSEAL."""
 from __future__ import annotations
 
 import math
@@ -37,7 +37,7 @@ def _imports() -> Tuple[Any, Any]:
 
 
 def _saved(source: Any, layout: struct.Struct) -> Tuple[Tuple[Any, ...], np.ndarray]:
-    """The fields and elements of what SEAL saves: its getters take 0.2 us for each element."""
+    """Fields and elements from SEAL's saved form: SEAL's getters take 0.2 us for each element."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "object")
         source.save(path)
@@ -45,8 +45,8 @@ def _saved(source: Any, layout: struct.Struct) -> Tuple[Tuple[Any, ...], np.ndar
             data = file.read()
     magic, size, major, minor, packing, _, _ = _HEADER.unpack_from(data)
     if (magic, size, major, packing) != (_MAGIC, _HEADER.size, 4, _ZSTD):
-        raise FormatError("TenSEAL has SEAL %d.%d, packing %d: only files of SEAL 4 in zstd are "
-                          "known" % (major, minor, packing))
+        raise FormatError("TenSEAL has SEAL %d.%d, compression %d: only files of SEAL 4 in zstd "
+                          "are supported" % (major, minor, packing))
     body = _imports()[1].ZstdDecompressor().decompressobj().decompress(data[size:])
     first = layout.size + size
     count, = _COUNT.unpack_from(body, first)
@@ -55,13 +55,13 @@ def _saved(source: Any, layout: struct.Struct) -> Tuple[Tuple[Any, ...], np.ndar
 
 
 def _residues(ciphertext: Any) -> np.ndarray:
-    """[parts, k, n] of a ciphertext, or of a part of a key."""
+    """The residues [parts, k, n] of a ciphertext, or of a part of a key."""
     fields, elements = _saved(ciphertext, _CIPHERTEXT)
     return elements.reshape(fields[5], fields[7], fields[6])
 
 
 class _Keys:
-    """Keys by Galois element, read from SEAL's when they are asked for."""
+    """Keys by Galois element, read from SEAL when they are needed."""
 
     def __init__(self, relinearization: Any, galois: Any, n: int) -> None:
         self._relinearization, self._galois, self._n = relinearization, galois, n
@@ -82,7 +82,7 @@ class _Keys:
 
 
 class SealEvaluator(Evaluator):
-    """An Evaluator whose ciphertexts come from SEAL and go back; from from_seal()."""
+    """An Evaluator that loads ciphertexts from SEAL and stores them to SEAL; from from_seal()."""
 
     def __init__(self, engine: Any, api: Any, context: Any, vectors: Any, keys: _Keys) -> None:
         self._api, self._context, self._vectors = api, context, vectors
@@ -99,9 +99,9 @@ class SealEvaluator(Evaluator):
             data = data.prev_context_data()
 
     def load(self, source: Any, scale: Optional[float] = None, name: Optional[str] = None) -> Any:
-        """A ciphertext of a TenSEAL vector or of sealapi's Ciphertext, or a plaintext of its
-        Plaintext, in NTT form. scale: None for that of SEAL. name: of the ciphertext in a
-        recording, for session.inputs. Or a tensor, as Evaluator.load() takes it.
+        """Uploads a ciphertext (a TenSEAL vector or sealapi's Ciphertext) or a plaintext (sealapi's
+        Plaintext), in NTT form. scale: None for SEAL's. name: the ciphertext's name in a recording,
+        for session.inputs. Also takes a tensor, as Evaluator.load() does.
 
             a = he.load(tenseal.ckks_vector(context, [1.5, 2.5]), name="a")
         """
@@ -122,32 +122,32 @@ class SealEvaluator(Evaluator):
                           name)
 
     def _single(self, source: Any) -> Tuple[int, Any]:
-        """The slots in use, and the ciphertext or plaintext, of what load() takes."""
+        """The slots in use, and the ciphertext or plaintext, of an argument of load()."""
         slots = self.ring.n // 2
         if hasattr(source, "ciphertext"):
             parts = source.ciphertext()
             if len(parts) != 1:
-                raise ArgumentError("it has %d ciphertexts: load() each of ciphertext()" %
+                raise ArgumentError("it has %d ciphertexts: load() each item of ciphertext()" %
                                     len(parts))
             slots, source = source.size(), parts[0]
         if type(source).__name__ not in ("Ciphertext", "Plaintext") or \
                 not hasattr(source, "parms_id"):
-            raise DtypeError("neither a ciphertext nor a plaintext of SEAL, but %s" %
+            raise DtypeError("must be a ciphertext or a plaintext of SEAL, not %s" %
                              type(source).__name__)
         return slots, source
 
     def expect(self, a: Ciphertext, source: Any) -> None:
-        """In a recording: a download, whose expected result is a ciphertext of SEAL.
+        """Records a download, with a ciphertext of SEAL as its expected result.
 
             program.expect(product, seal_s_product)
         """
         source = self._single(source)[1]
         if type(source).__name__ != "Ciphertext":
-            raise DtypeError("a plaintext is expected where a ciphertext is the result")
+            raise DtypeError("the result is a ciphertext, but a plaintext is expected")
         super().expect(a, _residues(source))
 
     def _encoded(self, numbers: np.ndarray, level: int, scale: float, wide: bool = False) -> Any:
-        """As SEAL's encoder does, to the last bit; which does it, where its bits differ."""
+        """Encodes with the bits of SEAL's encoder, or by SEAL's encoder if its bits differ."""
         if self._encodes_alike is None:
             self._encodes_alike = self._compare_encoders()
         if self._encodes_alike:
@@ -167,8 +167,8 @@ class SealEvaluator(Evaluator):
         return np.array(encoded)
 
     def _compare_encoders(self) -> bool:
-        """Whether SEAL's encoder gives the bits of ours. Both do the same operations on all numbers,
-        so that numbers tell which give large coefficients, where the last bits are seen."""
+        """Whether SEAL's encoder gives the same bits as ours. Both do the same operations for all
+        numbers. So numbers are compared whose coefficients are large and show the last bits."""
         level, n = len(self._primes) - 1, self.ring.n
         scale = 2.0**min(math.prod(self._primes).bit_length() - 4, 61)
         if scale < 2.0**50 * math.sqrt(n):
@@ -181,7 +181,7 @@ class SealEvaluator(Evaluator):
         return np.array_equal(found, self._encoded_by_seal(numbers, level, scale)[0])
 
     def store(self, a: Ciphertext) -> Any:
-        """The ciphertext as SEAL's: a vector where the context is TenSEAL's, else sealapi's
+        """Returns the ciphertext for SEAL: a vector if the context is TenSEAL's, else sealapi's
         Ciphertext.
 
             he.store(a * b).decrypt()
@@ -202,7 +202,7 @@ class SealEvaluator(Evaluator):
         return result
 
     def _serialized(self, a: Ciphertext) -> bytes:
-        """Returns what Ciphertext::save writes without compression."""
+        """Returns the bytes that Ciphertext::save writes without compression."""
         residues = self._ciphertext(a).read()
         fields = _CIPHERTEXT.pack(*self._ids[a.level], True, len(residues), self.ring.n,
                                   residues.shape[1], a.scale, 1)
@@ -225,9 +225,9 @@ def _varint(value: int) -> bytes:
 
 def from_seal(context: Any, device: Union[AnyDevice, Queue], *, relinearization_keys: Any = None,
               galois_keys: Any = None) -> SealEvaluator:
-    """An evaluator for ciphertexts of SEAL 4, CKKS, by way of TenSEAL.
+    """Creates an evaluator for CKKS ciphertexts of SEAL 4, through TenSEAL.
 
-    context               tenseal.context(...), whose keys are taken; or sealapi's SEALContext
+    context               tenseal.context(...), whose keys are used; or sealapi's SEALContext
     device                or a queue, whose operations then take the tensors of ciphertexts
     relinearization_keys  sealapi's RelinKeys; None: those of the context
     galois_keys           sealapi's GaloisKeys; None: those of the context
@@ -244,7 +244,7 @@ def from_seal(context: Any, device: Union[AnyDevice, Queue], *, relinearization_
         if galois_keys is None and vectors.has_galois_keys():
             galois_keys = vectors.galois_keys().data
     if not hasattr(context, "key_context_data"):
-        raise ArgumentError("a context is TenSEAL's or sealapi's, not %s" %
+        raise ArgumentError("a context must be TenSEAL's or sealapi's, not %s" %
                             type(context).__name__)
     if not context.parameters_set():
         raise ArgumentError("SEAL refuses the context: " + context.parameters_error_message())
@@ -253,7 +253,7 @@ def from_seal(context: Any, device: Union[AnyDevice, Queue], *, relinearization_
         raise ArgumentError("the scheme is %s, not CKKS" % scheme)
     for keys, kind in ((relinearization_keys, "RelinKeys"), (galois_keys, "GaloisKeys")):
         if keys is not None and type(keys).__name__ != kind:
-            raise DtypeError("%s are wanted, not %s" % (kind, type(keys).__name__))
+            raise DtypeError("the keys must be %s, not %s" % (kind, type(keys).__name__))
         if keys is not None and list(keys.parms_id()) != list(context.key_parms_id()):
             raise ArgumentError("the %s have other parameters than the context" % kind)
     return SealEvaluator(engine_of(device), api, context, vectors,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secret keys, encryption under them, and switching keys, in NumPy alone: scripts/fhe shares it.
+"""Secret keys, encryption with them, and switching keys, only in NumPy. scripts/fhe uses it, too.
 
-This is no secure implementation. Random numbers are a function of a seed, and nothing runs in
+This implementation is not secure. Random numbers are determined by a seed, and nothing runs in
 constant time."""
 import math
 from typing import Any, Callable, Iterable, List, Sequence, Tuple
@@ -13,7 +13,7 @@ ETA = 21  # centred binomial: the sum of 21 coins minus that of 21 others; devia
 
 class Polynomials:
     """Polynomials modulo x^n + 1 and primes, int64 [..., k, n] in [0, q): coefficients, or values in
-    an order of its own. Classes derived from it have forward(), inverse(), plus(), minus() and
+    the order of a derived class. Derived classes have forward(), inverse(), plus(), minus() and
     times() of values."""
 
     n: int
@@ -38,7 +38,7 @@ class Polynomials:
 
 
 def popcount(words: np.ndarray) -> np.ndarray:
-    """uint64 -> int64, the number of ones."""
+    """uint64 -> int64, the number of bits that are 1."""
     for shift, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
         words = (words & np.uint64(mask)) + ((words >> np.uint64(shift)) & np.uint64(mask))
     return ((words * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.int64)
@@ -51,7 +51,7 @@ class Sampler:
         self.words = words
 
     def ternary(self, n: int) -> np.ndarray:
-        """int64 [n] of -1, 0 and 1, evenly."""
+        """int64 [n], uniform in -1, 0 and 1."""
         return np.asarray((self.words(n) % np.uint64(3)).astype(np.int64) - 1)
 
     def sparse(self, n: int, weight: int) -> np.ndarray:
@@ -90,9 +90,9 @@ class SecretKey:
     """A secret s; coefficients: int64 [n] of -1, 0, 1.
 
     Ring LWE with centred binomial errors e (Lyubashevsky, Peikert, Regev 2010). A ciphertext is
-    (c0, c1) with c0 + c1 s = m + f e: f = 1 for CKKS, whose message takes the error in, f = t for
-    BGV (Brakerski, Gentry, Vaikuntanathan 2012), whose message is what remains modulo t. Parts are
-    values, int64 [..., 2, k, n]."""
+    (c0, c1) with c0 + c1 s = m + f e. For CKKS f = 1, and the error becomes part of the message.
+    For BGV (Brakerski, Gentry, Vaikuntanathan 2012) f = t, and the message is the remainder
+    modulo t. Parts are values, int64 [..., 2, k, n]."""
 
     def __init__(self, ring: Any, coefficients: np.ndarray) -> None:
         self.ring, self.coefficients = ring, coefficients

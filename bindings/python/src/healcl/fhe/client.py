@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's side of CKKS: keys, encryption and decryption, for tests, examples and measurements.
 
-**This is no secure implementation.** Keys and errors are a function of a seed, nothing runs in
-constant time, and nobody has reviewed it. Ciphertexts that matter come from SEAL, OpenFHE or
-another library.
+**This implementation is not secure.** Keys and errors are a function of a seed, nothing runs in
+constant time, and nobody has reviewed it. Use SEAL, OpenFHE or another library for ciphertexts
+that must be secret.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Client", "primes"]
 
 
 class _Values(Polynomials):
-    """Values in the order of a Ring. A device transforms and multiplies."""
+    """Values in the order of a Ring. A device computes transforms and products."""
 
     def __init__(self, ring: Ring, special: int, device: Any) -> None:
         self.ring, self.n, self.primes, self.special = ring, ring.n, ring.moduli, special
@@ -50,13 +50,13 @@ class _Values(Polynomials):
 class Client:
     """Has a secret key of CKKS (Cheon, Kim, Kim, Song 2017), and makes the keys of servers.
 
-    ring       the primes of ciphertexts, then the special ones
-    special    how many are special
-    dnum       digits of key switching; None: one for each prime of ciphertexts
-    generator  of the Galois elements of rotations
-    weight     how many coefficients of the secret are not 0; None: about two of three
-    seed       an integer, of which keys and errors are a function
-    device     where the client's transforms run
+    ring       the primes of ciphertexts, then the special primes
+    special    the number of special primes
+    dnum       the number of digits of key switching; None: one for each prime of ciphertexts
+    generator  the generator of Galois elements of rotations
+    weight     the number of nonzero coefficients of the secret; None: about two of three
+    seed       an integer that determines keys and errors
+    device     the device that runs the client's transforms
 
         client = Client(fhe.Ring(8192, primes(8192, 60, 40, 40, 60)))
         with client.evaluator(dev, [1]) as he:
@@ -64,7 +64,7 @@ class Client:
             b = he.rotate(a, 1)
             client.decrypt(b.read(), b.scale)           # [1.5, 0, ... 0, 0.5]
 
-    No secure implementation: see help(healcl.fhe.client).
+    This implementation is not secure: see help(healcl.fhe.client).
     """
 
     def __init__(self, ring: Ring, special: int = 1, dnum: Optional[int] = None, *,
@@ -78,8 +78,8 @@ class Client:
         self.secret = self.new_secret(weight)
 
     def new_secret(self, weight: Optional[int] = None) -> np.ndarray:
-        """The coefficients of another secret, int64 [n] of -1, 0 and 1. weight: how many are not 0;
-        None: about two of three.
+        """Returns the coefficients of another secret, int64 [n] of -1, 0 and 1. weight: the number
+        of nonzero ones; None: about two of three.
 
             client.key(client.secret, client.new_secret(32))
         """
@@ -87,12 +87,12 @@ class Client:
         return sampler.ternary(n) if weight is None else sampler.sparse(n, weight)
 
     def _sampler(self, *label: int) -> Sampler:
-        """Random words, a function of the seed and of the label; without one, new ones."""
+        """Random words, determined by the seed and the label; without a label, new ones."""
         self._drawn += not label
         return Sampler(np.random.PCG64([self._seed, *(label or (self._drawn,))]).random_raw)
 
     def _values(self, level: Optional[int], special: int = 0) -> _Values:
-        """The ring of a level's primes, None for the highest, and of the first special ones."""
+        """The ring of a level's primes (None: the highest level) and the first special primes."""
         count = len(self.ring.moduli) - self.special
         level = count - 1 if level is None else level
         if (level, special) not in self._rings:
@@ -103,8 +103,8 @@ class Client:
     # ---- ciphertexts
 
     def encrypt(self, values: Any, level: Optional[int], scale: float) -> np.ndarray:
-        """Real or complex numbers for at most n/2 slots, or one for all -> a ciphertext, int64
-        [2, level + 1, n]. level: None for the highest.
+        """Encrypts real or complex numbers for at most n/2 slots, or one number for all slots.
+        Returns a ciphertext, int64 [2, level + 1, n]. level: None for the highest.
 
             he.load(client.encrypt(1.5, 2, 2.0**40), 2.0**40)
         """
@@ -114,8 +114,8 @@ class Client:
         return SecretKey(ring, self.secret).encrypt(self._sampler(), message[0])
 
     def decrypt(self, residues: Any, scale: float, secret: Optional[np.ndarray] = None) -> np.ndarray:
-        """A ciphertext, int64 [2, k, n] -> the numbers in its slots, complex [n/2]. secret: the
-        coefficients of another one.
+        """Decrypts a ciphertext, int64 [2, k, n]. Returns the numbers in its slots, complex [n/2].
+        secret: the coefficients of another secret.
 
             client.decrypt(c.read(), c.scale).real
         """
@@ -130,13 +130,13 @@ class Client:
 
     def key(self, old: np.ndarray, new: Optional[np.ndarray] = None, level: Optional[int] = None,
             special: Optional[int] = None) -> np.ndarray:
-        """A key from one secret to another, for Evaluator.load_key(): int64
+        """Returns a key from one secret to another, for Evaluator.load_key(): int64
         [digits, 2, level + 1 + special, n].
 
-        old, new  their coefficients; new: None for the client's
-        level     the highest at which the key serves; None: all
-        special   how many special primes it takes, the first ones; None: all. With fewer each prime
-                  is a digit
+        old, new  the coefficients of the secrets; new: None for the client's
+        level     the highest level at which the key can be used; None: the highest of all
+        special   the number of special primes in it, which are the first ones; None: all. With
+                  fewer than all, each prime is a digit
 
             he.key_switch(a, he.load_key(client.key(client.secret, other)))
         """
@@ -154,7 +154,7 @@ class Client:
             ring.primes[:count], ring.primes[count:], digits))
 
     def relinearization_key(self) -> np.ndarray:
-        """The key from the square of the secret, as from_arrays() takes it.
+        """Returns the key from the square of the secret, for from_arrays().
 
             fhe.from_arrays(dev, ring, relinearization_key=client.relinearization_key())
         """
@@ -163,7 +163,7 @@ class Client:
                          self.secret)
 
     def galois_key(self, element: int, turn: str = "before") -> np.ndarray:
-        """The key of a Galois element, as from_arrays() takes it. turn: as there.
+        """Returns the key of a Galois element, for from_arrays(). turn: as in from_arrays().
 
             client.galois_key(ring.galois_element(1, 5))
         """
@@ -175,13 +175,13 @@ class Client:
 
     def evaluator(self, device: Union[AnyDevice, Queue], steps: Iterable[int] = (),
                   turn: str = "before", ephemeral: Optional[int] = None) -> Evaluator:
-        """A server: an evaluator on a device or a queue, with keys to relinearize, to conjugate and
-        to rotate. Galois keys are made when the evaluator asks for them, and not kept here.
+        """Creates a server: an evaluator on a device or a queue, with keys to relinearize, to
+        conjugate and to rotate. Galois keys are created on request, and not kept here.
 
-        steps      of rotations
-        turn       as of from_arrays()
-        ephemeral  for bootstrapping of a dense secret: how many coefficients of a sparse one are not
-                   0, whose keys have the first special prime alone
+        steps      the steps of rotations
+        turn       as in from_arrays()
+        ephemeral  for bootstrapping with a dense secret: the number of nonzero coefficients of a
+                   sparse secret, whose keys have only the first special prime
 
             he = client.evaluator(dev, transform.rotations, "within")
         """
@@ -195,7 +195,7 @@ class Client:
 
 
 class _GaloisKeys(Mapping[int, np.ndarray]):
-    """Keys by Galois element, and that to conjugate, made when they are asked for."""
+    """Keys by Galois element, including that for conjugation, created on request."""
 
     def __init__(self, client: Client, turn: str, elements: List[int]) -> None:
         self._client, self._turn = client, turn
