@@ -182,6 +182,7 @@ static void runs_once(void **state)
     char reason[SELF_TEST_REASON_SIZE];
     struct healcl_device *device = NULL;
     bool overlap = false;
+    uint64_t builds = 0;
     for (int i = 0; i < 2; i++) {
         OK(device_open_tested(&helper_opencl, NULL, &device, &error));
         assert_true((device->programs->self_test_nanoseconds > 0) == (i == 0));
@@ -189,10 +190,12 @@ static void runs_once(void **state)
         overlap = device->info.launches_overlap;
         assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_PASSED);
         assert_string_equal(reason, "");
-        /* And one to find out what a CPU's binaries cost. */
-        assert_int_equal(
-            helper.count[CALL_clBuildProgram],
-            device->info.type & CL_DEVICE_TYPE_CPU ? 2 + tuning_has_vectors(&device->tuning) : 1);
+        /* And up to three to find out what a CPU's binaries cost. */
+        const unsigned least = 1 + tuning_has_vectors(&device->tuning);
+        const unsigned tries = device->info.type & CL_DEVICE_TYPE_CPU ? 3 : 0;
+        assert_in_range(helper.count[CALL_clBuildProgram], least + (tries > 0), least + tries);
+        assert_true(i == 0 || helper.count[CALL_clBuildProgram] == builds);
+        builds = helper.count[CALL_clBuildProgram];
         healcl_device_close(device);
     }
     /* Another device's cached result does not apply to this one. */
