@@ -16,17 +16,21 @@
 #include "core/file.h"
 #include "opencl/internal.h"
 
+/* *call becomes the name of the last function called. */
 static cl_int load(const struct healcl_device *device, const unsigned char *data, size_t bytes,
-                   const char *options, cl_program *program)
+                   const char *options, cl_program *program, const char **call)
 {
     const struct opencl *cl = device->cl;
     cl_int code = CL_SUCCESS, loaded = CL_SUCCESS;
+    *call = "clCreateProgramWithBinary";
     cl_program id = cl->clCreateProgramWithBinary(device->context, 1, &device->info.device_id,
                                                   &bytes, &data, &loaded, &code);
     if (code != CL_SUCCESS)
         return code;
-    if (loaded == CL_SUCCESS)
+    if (loaded == CL_SUCCESS) {
+        *call = "clBuildProgram";
         loaded = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, options, NULL, NULL);
+    }
     if (loaded == CL_SUCCESS)
         *program = id;
     else
@@ -39,10 +43,11 @@ static cl_int load(const struct healcl_device *device, const unsigned char *data
 bool binary_load(struct healcl_device *device, struct program *program, const char *options)
 {
     size_t bytes = 0;
+    const char *call = "";
     unsigned char *data =
         cache_read(device->programs->cache_directory, program->binary_name, &bytes);
     program->loaded =
-        data && bytes > 0 && load(device, data, bytes, options, &program->id) == CL_SUCCESS;
+        data && bytes > 0 && load(device, data, bytes, options, &program->id, &call) == CL_SUCCESS;
     free(data);
     return program->loaded;
 }
@@ -127,11 +132,12 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, struct pro
              "program '%s' with options '%s' is not in " PATH_FORMAT
              ": make another with healcl compile",
              program->name, program->all_options, package->path);
+    const char *call = "";
     cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
     if (code != CL_SUCCESS)
-        code = load(device, member->data, member->bytes, "", &program->id);
+        code = load(device, member->data, member->bytes, "", &program->id, &call);
     if (code != CL_SUCCESS) {
-        (void)opencl_error(error, code, "clBuildProgram", __FILE__, __LINE__);
+        (void)opencl_error(error, code, call, __FILE__, __LINE__);
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
         return is_out_of_memory(code) ? HEALCL_DEVICE
                                       : device_note_unsupported(device, HEALCL_DEVICE);
