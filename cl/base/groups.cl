@@ -15,7 +15,7 @@ static inline long8 load_groups(global const ELEMENT *from, long stride, ulong k
     if (k == 4)
         return (long8)(WIDEN_LANES(4, vload4(0, from)), WIDEN_LANES(4, vload4(0, from + stride)));
     ELEMENT x[LANES];
-    UNROLL for (int i = 0; i < LANES; i++) x[i] = from[i * stride];
+    UNROLL for (long i = 0; i < LANES; i++) x[i] = from[i * stride];
     return WIDEN_LANES(8, vload8(0, x));
 }
 
@@ -35,7 +35,7 @@ static inline void store_groups(long8 x, global ELEMENT *to, long stride, ulong 
     } else {
         long values[LANES];
         vstore8(x, 0, values);
-        UNROLL for (int i = 0; i < LANES; i++) to[i * stride] = (ELEMENT)values[i];
+        UNROLL for (long i = 0; i < LANES; i++) to[i * stride] = (ELEMENT)values[i];
     }
 }
 

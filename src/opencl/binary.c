@@ -104,7 +104,10 @@ static bool is_binary_cheap(const struct healcl_device *device)
 /* On a busy machine another process may run while one binary is read. */
 bool binaries_are_cheap(const struct healcl_device *device)
 {
-    return is_binary_cheap(device) || is_binary_cheap(device) || is_binary_cheap(device);
+    bool are_cheap = false;
+    for (int attempt = 0; attempt < 3 && !are_cheap; attempt++)
+        are_cheap = is_binary_cheap(device);
+    return are_cheap;
 }
 
 /* ---------------------------------------------------------------- in a package */
