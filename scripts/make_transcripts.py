@@ -66,11 +66,11 @@ Not bundled, because large or endless:
 | `make_transcripts.py --large BYTES FILE` | uploads, frees, downloads and some arithmetic, of about that size |
 | `make_transcripts.py --int8-huge FILE` | an int8 tensor of more than 2^31 elements, made without a payload |
 | `make_transcripts.py --encrypted NAME [--seed SEED] FILE` | an encrypted workload and its side file; FILE may end in `.gz`. NAME is %s |
-| `make_transcripts.py --encrypted bootstrap [--limbs K] [--rotations N] FILE` | the same at the size of bootstrapping: about 18 MB times N times K squared |
+| `build/python/bin/python scripts/make_transcripts.py --encrypted bootstrap [--n N] FILE` | CKKS bootstrapping, recorded by the Python package from `scripts/test_python.sh`; `bootstrap_toy` as well |
 | `make_transcripts.py --encrypted hybrid [--n N] [--limbs K] [--dnum D] FILE` | hybrid key switching: K primes in D digits, and special ones |
 | `make_transcripts.py --bad DIR` | small transcripts that must be refused or that differ, and `expected.txt`: file, exit status, entry counted from 0, operation; `-` where there is none |
-""" % (", ".join("`%s`" % name for name in encrypted.ENCRYPTED
-                 if name not in ("bootstrap", "hybrid")))
+""" % (", ".join("`%s`" % name for name, workload in encrypted.ENCRYPTED.items()
+                 if not workload.options))
 
 SEAL = "seal_multiply.json.gz"  # from scripts/seal_transcript.py
 BUNDLED_ENCRYPTED = ["encrypted_" + name for name, workload in encrypted.ENCRYPTED.items()
@@ -211,14 +211,11 @@ def main():
                         help="seed of the keys and errors of an encrypted workload (default %d)"
                              % encrypted.SEED)
     parser.add_argument("--limbs", type=int, metavar="K",
-                        help="primes of a ciphertext: of bootstrap 2 to 8 (default 8), of hybrid "
-                             "2 to 48 (default 24)")
-    parser.add_argument("--rotations", type=int, metavar="N",
-                        help="rotations of bootstrap, 1 to 14, each 18 MB times K squared "
-                             "(default 3)")
+                        help="primes of a ciphertext of hybrid, 2 to 48 (default 24)")
     parser.add_argument("--n", type=int, metavar="N",
-                        help="coefficients of hybrid, a power of two, 64 to 65536 (default 65536, "
-                             "which alone gives 128 bits of security with the other defaults)")
+                        help="coefficients of bootstrap, 256 to 65536, or hybrid, 64 to 65536: a power "
+                             "of two (default 65536, which alone gives 128 bits of security with the "
+                             "other defaults)")
     parser.add_argument("--dnum", type=int, metavar="D",
                         help="digits of hybrid key switching, at most (default 4); more make "
                              "larger keys and fewer special primes")
@@ -232,7 +229,7 @@ def main():
                   or options.encrypted)
     if bool(writes_one) != (options.file is not None):
         parser.error("FILE needs --large, --int8-huge, --random or --encrypted")
-    size = {name: getattr(options, name) for name in ("limbs", "rotations", "n", "dnum")
+    size = {name: getattr(options, name) for name in ("limbs", "n", "dnum")
             if getattr(options, name) is not None}
     allowed = encrypted.ENCRYPTED[options.encrypted].options if options.encrypted else {}
     for name, value in size.items():

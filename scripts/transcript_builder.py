@@ -130,8 +130,8 @@ class Ring:
     perm [n], pairs [n/2*log2(n), 2], q, log2p, mu, n_inv [k], psi, ipsi [k,n]; all int64,
     psi and ipsi in [0, q). mu and log2p are Barrett hints, pairs the butterflies' indices."""
 
-    def __init__(self, n, moduli):
-        reverse = bit_reversal(n)
+    def __init__(self, n, moduli, roots=None):
+        reverse, roots = bit_reversal(n), roots or [primitive_root(q, n) for q in moduli]
         self.n, self.k, self.moduli = n, len(moduli), moduli
         self.perm = reverse
         self.pairs = np.array([(i, i + half) for half in self.halves(n)
@@ -140,9 +140,9 @@ class Ring:
         self.log2p = np.array([q.bit_length() for q in moduli], dtype=np.int64)
         self.mu = np.array([min(4**q.bit_length() // q, INT64_MAX) for q in moduli], dtype=np.int64)
         self.n_inv = np.array([pow(n, -1, q) for q in moduli], dtype=np.int64)
-        self.psi = np.array([self.powers(primitive_root(q, n), q) for q in moduli])[:, reverse]
-        self.ipsi = np.array([self.powers(pow(primitive_root(q, n), -1, q), q)
-                              for q in moduli])[:, reverse]
+        self.psi, self.ipsi = (np.array([self.powers(pow(root, sign, q), q)
+                                         for root, q in zip(roots, moduli)])[:, reverse]
+                               for sign in (1, -1))
 
     @staticmethod
     def halves(n):

@@ -1,116 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A linear transform of slots at the size of bootstrapping: CKKS, n = 65536, many primes.
+"""CKKS bootstrapping, recorded from the verbs of the Python package, which this workload needs.
 
-Bootstrapping is mostly such transforms (Cheon, Han, Kim, Kim, Song 2018): the sum over some
-rotations of a diagonal times the turned slots (Halevi, Shoup 2014). Every rotation has its own
-key, in a part for each prime: digits of the residue of that prime, no CRT value. Keys go to
-the file part by part, so memory holds one part at a time."""
+The parameters are those that Cheddar publishes as bootparam_40_64bit (Choi, Kim, Ahn 2026): a
+dense secret, and a sparse one while the modulus is raised (Bossuat, Troncoso-Pastoriza, Hubaux
+2022). Keys are made from the seed when the program first uses them."""
+
+import json
 
 import numpy as np
 
-from fhe import ckks
-from fhe.keys import BASE_BITS, galois_indices, limb_factors
-from fhe.program import Program, limbs_last
-from fhe.ring import RnsRing
-from transcript_builder import ntt_primes
+from fhe.program import digest
+from transcript_builder import Rng
 
-N, PRIME_BITS = 65536, 50
-VALUE_BITS = 10            # slots and diagonals are integers of [-2^10, 2^10] ...
-SCALE_BITS = 34            # ... times 2^34
-
-
-def values(t, shape):
-    """Integers in [-2^10, 2^10]."""
-    return t.values.integers(-(1 << VALUE_BITS), 1 << VALUE_BITS, shape)
+WEIGHT = 32      # of the sparse secret
+VALUE_BITS = 10  # slots are integers of [-2^10, 2^10] over 2^10
+ERROR_BAR = 2.0**-18
+SIZES = [1 << log2 for log2 in range(8, 17)]  # what n may be
+PUBLISHED = {"scale_bits": 40, "base_bits": 50, "bits": 55, "slot_bits": 40, "special_bits": 56,
+             "dnum": 4, "bound": 14, "degree": 31, "doublings": 3}
 
 
-def upload_key_part(t, old, limb):
-    """-> the two halves of a key for the digits of one residue, each [digits, k, n]."""
-    key = t.secret.switching_key(t.sampler, old, limb_factors(t.ring, limb))
-    return [t.upload(np.ascontiguousarray(key[:, half])) for half in (0, 1)]
+def record(path, seed, n, device, **parameters):
+    """Writes a transcript -> the content of its side file."""
+    from healcl import fhe as ckks
+    from healcl.fhe.client import Client
+    b = ckks.Bootstrapping(n, **PUBLISHED, **parameters)
+    ring = ckks.Ring(n, b.moduli)
+    client = Client(ring, b.special, b.dnum, seed=seed, device=device)
+    slots = Rng(seed).integers(-(1 << VALUE_BITS), 1 << VALUE_BITS, (n // 2,))
+    with client.evaluator(device, b.rotations, "within", WEIGHT) as he, he.record(path) as program:
+        exhausted = client.encrypt(slots / 2.0**VALUE_BITS, 0, b.scale)
+        fresh = program.apply(b, program.load(exhausted, b.scale, name="ciphertext"))
+        result = program.store(fresh)[:, None]
+    primes = fresh.level + 1
+    return {"workload": "bootstrap", "scheme": "CKKS", "task": "slots", "n": n,
+            "primes": list(ring.moduli[:primes]), "roots": list(ring.psi[:primes]),
+            "secret_key": "".join("-0+"[sign + 1] for sign in client.secret),
+            "results": [{"shape": list(result.shape), "sha256": digest(result)}],
+            "domain": "bit-reversed values", "layout": ["part", "block", "limb", "n"],
+            "scale_bits": PUBLISHED["scale_bits"] - VALUE_BITS, "unit": 1 << VALUE_BITS,
+            "error_bar": ERROR_BAR, "truth": slots.tolist()}
 
 
-def switch(t, c1, old):
-    """c1 [n, k], a part under the key `old` -> two totals [1, k, n], a ciphertext of c1 old."""
-    n, k = t.ring.n, t.ring.k
-    first = t.op("unsqueeze", c1, 0)
-    layer = t.op("unsqueeze", first, 2)
-    coefficients = t.inverse(layer, (1, n, 1, k))
-    t.free(first, layer)
-    totals = [t.zeros((1, k, n)) for _ in (0, 1)]
-    for limb in range(k):
-        residue = t.pick(coefficients, Ellipsis, 0, limb)
-        digits = -(-t.ring.primes[limb].bit_length() // BASE_BITS)
-        small = t.op("apply_g_decomp", residue, digits, BASE_BITS, t.empty((1, n, digits), "int8"))
-        moved = t.op("moveaxis", small, -1, 1)
-        tiled = t.op("unsqueeze", moved, -2)
-        spectrum = t.forward(tiled, -1, (1, digits, k, n), tile=True, skip_perm=True)
-        t.free(residue, small, moved, tiled)
-        halves = upload_key_part(t, old, limb)
-        for half, total in zip(halves, totals):
-            t.op("modmul_axis_sum", spectrum, half, t.tables["q"], t.tables["log2p"],
-                 t.tables["mu"], t.tables["perm"], total, True)
-        t.free(spectrum, *halves)
-    t.free(coefficients)
-    return totals
+def operations(text):
+    """The names of a transcript's operations by number of the entry."""
+    return {number: entry[1]["name"] for number, entry in enumerate(json.loads(text)["transcript"])
+            if entry[0] and entry[0]["value"] == "DEVICE_OP"}
 
 
-def rotate(t, ct, steps):
-    """ct [n, 2, k] -> the same with its slots turned to the left."""
-    q, element = t.tables["q"], ckks.rotation(t.ring.n, steps)
-    indices = t.upload(galois_indices(t.ring.n, element).reshape(-1, 1, 1))
-    turned = t.op("take_along_axis", ct, indices, 0, t.empty(t.array(ct).shape))
-    c0, c1 = t.pick(turned, Ellipsis, 0, slice(None)), t.pick(turned, Ellipsis, 1, slice(None))
-    totals = switch(t, c1, t.secret.turned(element).values)
-    t.op("set_const_val", c1, 0)
-    for part, total in zip((c0, c1), totals):
-        flat = t.op("squeeze", total, 0)
-        back = t.op("moveaxis", flat, -1, 0)
-        t.op("_modsum_ttt", part, back, q, part)
-        t.free(flat, back, part, total)
-    t.free(indices)
-    return turned
+def bootstrap_toy(path, seed):
+    """bootstrapping of 64 slots, CKKS in 15 primes of 40 to 55 bits and four special ones, n = 128,
+    no security: a dense secret and a sparse one of weight 32, two stages each way, an exponential
+    function by Chebyshev polynomials; recorded by the Python package"""
+    import healcl
+    return record(path, seed, 128, healcl.reference, levels=1, special=4, stages=(2, 2))
 
 
-def times_diagonal(t, ct, diagonal):
-    """ct [n, 2, k] becomes its product with slots, integers [n/2]."""
-    encoded = ckks.encode(diagonal.astype(float), 2.0**SCALE_BITS)
-    plain = t.ring.forward(t.ring.from_integers(encoded))
-    plain = t.upload(np.moveaxis(plain, 0, 1)[:, None], fortran=True)
-    t.op("_modmul_ttt", ct, plain, t.tables["q"], ct)
-    t.free(plain)
-
-
-def bootstrap(seed, sink=None, limbs=8, rotations=3):
-    """a linear transform of 32768 slots at the size of bootstrapping, CKKS, n = 65536, up to eight
-    50-bit primes, above 128-bit security: rotations with a key of 1.2 GB each"""
-    if not 2 <= limbs <= 8:
-        raise ValueError("two to eight primes")
-    ring = RnsRing(N, ntt_primes(PRIME_BITS, N, limbs))
-    t = Program(seed, ring, sink)
-    slots = values(t, (N // 2,))
-    with t.segment("upload_inf_context"):
-        t.upload_tables()
-    t.nothing()
-    with t.segment("upload_ct_1"):
-        message = ckks.encode(slots.astype(float), 2.0**SCALE_BITS)
-        ct = t.upload(limbs_last(t.secret.encrypt(t.sampler, message)), fortran=True)
-        total = t.zeros((N, 2, limbs))
-    t.nothing()
-    truth = np.zeros(N // 2, dtype=np.int64)
-    for i in range(rotations):
-        steps, diagonal = 1 << i, values(t, (N // 2,))
-        truth += diagonal * np.roll(slots, -steps)
-        with t.segment("compute_block_%d" % (i + 1)):
-            turned = rotate(t, ct, steps)
-            times_diagonal(t, turned, diagonal)
-            t.op("_modsum_ttt", total, turned, t.tables["q"], total)
-            t.free(turned)
-        t.nothing()
-    with t.segment("download_ct_1"):
-        t.download_result(total)
-        t.free(ct, total)
-        t.free_tables()
-    return t, t.answers("bootstrap", "CKKS", "slots", domain="values",
-                        layout=["n", "part", "limb"], scale_bits=2 * SCALE_BITS,
-                        unit=1 << (2 * VALUE_BITS), truth=truth.tolist())
+def bootstrap(path, seed, n=65536):
+    """bootstrapping of 32768 slots, CKKS, n = 65536, 26 primes and seven special ones, 128-bit
+    security: four stages of CoeffToSlot and three of SlotToCoeff, nine levels left"""
+    import healcl
+    return record(path, seed, n, healcl.open(), levels=9, special=7, stages=(4, 3))

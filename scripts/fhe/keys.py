@@ -14,11 +14,3 @@ def galois_indices(n, element):
 def full_factors(ring):
     """The gadget over the full q: 2^(4 i) up to q."""
     return [1 << bit for bit in range(0, ring.full.bit_length(), BASE_BITS)]
-
-
-def limb_factors(ring, limb):
-    """The gadget of one prime: 2^(4 i) times the integer that is 1 modulo it, 0 modulo others."""
-    q = ring.primes[limb]
-    others = ring.full // q
-    idempotent = others * pow(others, -1, q)
-    return [(idempotent << bit) % ring.full for bit in range(0, q.bit_length(), BASE_BITS)]

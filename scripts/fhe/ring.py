@@ -70,9 +70,9 @@ class Modulus:
 class RnsRing(Polynomials):
     """The ring for given primes. `tables` holds what the operations of HEAL want."""
 
-    def __init__(self, n, primes):
+    def __init__(self, n, primes, roots=None):
         self.n, self.k, self.primes = n, len(primes), list(primes)
-        self.tables = Ring(n, self.primes)
+        self.tables = Ring(n, self.primes, roots)
         self.moduli = [Modulus(q) for q in self.primes]
         self.full = math.prod(self.primes)
 

@@ -45,6 +45,13 @@ class Examples(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("186 of 190 patients right; equal to SEAL's to the last bit", done.stdout)
 
+    def test_bootstrapping(self):
+        done = self.run_example("bootstrapping.py", "--device", device().info.selector,
+                                "--log2-n", "7")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"bootstrapped +level 3, (2[3-9]|3\d)\.\d bits")
+        self.assertRegex(done.stdout, r"power 16 +level 2, (2[3-9]|3\d)\.\d bits")
+
     def test_several_devices(self):
         selector = device().info.selector
         done = self.run_example("several_devices.py", "--device", selector, "--device", "reference",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """healcl.fhe against published numbers, Python's integers, and this project's own scheme."""
+import json
 import math
 import os
 import sys
@@ -422,12 +423,24 @@ class Verbs(unittest.TestCase):
 
 
 class Hybrid(unittest.TestCase):
-    """Key switching in digits of several primes, against scripts/fhe/hybrid.py."""
+    """Key switching in digits of several primes, against scripts/fhe/hybrid.py; and a workload."""
 
     def setUp(self):
         transcript("encrypted_hybrid_toy.json.gz")
         sys.path.insert(0, os.path.join(CLONE, "scripts"))
         self.addCleanup(sys.path.remove, sys.path[0])
+
+    def test_the_workload_of_bootstrapping(self):
+        from fhe import answers, workloads
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.json")
+            workloads.write_encrypted("bootstrap_toy", path)
+            t = healcl.load(path)
+            self.assertTrue(t.run(healcl.reference).verified)
+            side = json.loads(workloads.read_text(workloads.side_path(path)))
+            self.assertEqual(side["results"][0]["entry"], t.results[0].entry)
+            verdict = answers.judge(side, [t.results[0].data])
+            self.assertTrue(verdict.good, verdict.lines)
 
     def scheme(self, limbs, dnum):
         """The scheme, and its ring. Its arrays have the limbs last, or values in natural order."""
