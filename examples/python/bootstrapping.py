@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Squares encrypted numbers until no level is left, bootstraps them, and goes on, on any device.
 
-    pip install healcl
+    pip install ./bindings/python
     python bootstrapping.py [--device pocl] [--log2-n 10]
 
 A toy without security unless n = 65536, which takes 12 GB of memory and some minutes.

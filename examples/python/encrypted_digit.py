@@ -3,7 +3,7 @@
 """Encrypts a handwritten digit, has it recognized without decrypting it, decrypts the answer, and
 plots where the time went.
 
-    pip install healcl matplotlib
+    pip install ./bindings/python matplotlib
     python encrypted_digit.py [TRANSCRIPT] [--device pocl] [--digit 7] [--plot FILE]
 
 TRANSCRIPT is one of those that scripts/make_transcripts.py writes for digits, with its side file

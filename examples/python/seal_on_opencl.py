@@ -5,7 +5,7 @@ device, compares all bits, decrypts, and plots the times.
 
     python examples/python/seal_on_opencl.py [--device pocl] [--plot FILE]
 
-Needs `pip install healcl[seal]`. A slot is a feature of a patient: 256 patients of 32 features.
+Needs `pip install './bindings/python[seal]'`. A slot is a feature of a patient: 256 patients of 32 features.
 """
 import argparse
 import csv
