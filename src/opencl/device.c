@@ -1,5 +1,4 @@
 /* Devices that are opened, tested where they have not been, shared by handles, and closed. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,18 +314,6 @@ static enum healcl_status create_beside(struct healcl_device *device, struct hea
         status = device_take_queue(device, first->callers.queue, error);
     device_turn_end(device);
     return status;
-}
-
-void device_log(const struct healcl_device *device, const char *format, ...)
-{
-    char line[512];
-    if (!device->callers.log)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    device->callers.log(device->callers.log_context, line);
 }
 
 /* ---------------------------------------------------------------- what there is */

@@ -161,6 +161,13 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
     FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
          (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
 
+/* ---------------------------------------------------------------- self_test_cache.c */
+
+/* Caches the outcome of a self-test with its findings, or its failure. If that fails, the test runs
+ * again the next time. */
+void self_test_cache(const struct healcl_device *device, enum healcl_status status,
+                     const struct healcl_error *failure);
+
 /* ---------------------------------------------------------------- program.c */
 
 struct kernel {

@@ -1,4 +1,4 @@
-/* Kernel launches, and capabilities that a device lacks. */
+/* Kernel launches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -453,53 +453,4 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
     if (status != HEALCL_OK && !device->programs->manifest_is_wrong)
         error_prefix(error, "kernel '%s': ", launch->kernel);
     return status;
-}
-
-/* ---------------------------------------------------------------- what a device lacks */
-
-bool device_is_forced_off(const struct healcl_device *device, const char *name)
-{
-    for (const char *item = device->programs->forced_unsupported; item && *item;) {
-        size_t length = strcspn(item, ",");
-        if ((strlen(name) == length && strncmp(item, name, length) == 0) ||
-            (length == 3 && strncmp(item, "all", length) == 0))
-            return true;
-        item += length + (item[length] == ',');
-    }
-    return false;
-}
-
-const char *device_warning(const struct healcl_device *device, size_t number)
-{
-    const char *warnings[2];
-    size_t count = 0;
-    if (device->programs->arguments_unknown)
-        warnings[count++] = ARGUMENTS_UNKNOWN;
-    if (device->tuning.cached_is_unreadable)
-        warnings[count++] = CACHED_UNREADABLE;
-    return number < count ? warnings[number] : NULL;
-}
-
-enum healcl_status device_note_unsupported(struct healcl_device *device, enum healcl_status status)
-{
-    device->programs->unsupported_met = true;
-    return status;
-}
-
-bool device_has_failed(const struct healcl_device *device, const void *kernel)
-{
-    for (size_t i = 0; i < device->programs->failed_count; i++)
-        if (device->programs->failed[i] == kernel)
-            return true;
-    return false;
-}
-
-enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
-                                      struct healcl_error *error)
-{
-    struct device_programs *programs = device->programs;
-    NEED_MEMORY(ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity),
-                error);
-    programs->failed[programs->failed_count++] = kernel;
-    return HEALCL_OK;
 }

@@ -590,106 +590,10 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     return status;
 }
 
-/* ---------------------------------------------------------------- kept */
-
-/* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
- * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 9"
-
-extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[],
-    healcl_cl_base_self_test_lanes[];
-
-/* Layers between the loader and the driver, which may change what a device does, count as another
- * driver; a device of which fewer units are used may do other things to advantage. */
-static void name_of(const struct device_info *info, char name[CACHE_NAME_SIZE])
-{
-    char units[16];
-    const char *layers = getenv("OPENCL_LAYERS");
-    const char *const texts[] = {SELF_TEST_ABI,
-                                 layers ? layers : "",
-                                 healcl_cl_base_arithmetic_h,
-                                 healcl_cl_base_self_test,
-                                 healcl_cl_base_self_test_lanes,
-                                 units};
-    snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
-    cache_name(info, "selftest", sizeof texts / sizeof *texts, texts, name);
-}
-
-const char *self_test_outcome_name(enum self_test_outcome outcome)
-{
-    static const char *const names[] = {"not run", "passed", "failed"};
-    return names[outcome];
-}
-
-/* A kept result begins with one of these. Behind the latter is the message, behind the former what
- * self_test_take_findings takes. */
-#define PASSED "passed"
-#define FAILED "failed "
-
-static bool read_cached(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
-{
-    char name[CACHE_NAME_SIZE];
-    name_of(info, name);
-    return cache_read_text(name, SELF_TEST_REASON_SIZE, line);
-}
-
-enum self_test_outcome self_test_read_cached(const struct device_info *info,
-                                             char reason[SELF_TEST_REASON_SIZE])
-{
-    if (!read_cached(info, reason))
-        reason[0] = 0;
-    const bool has_passed = strncmp(reason, PASSED, strlen(PASSED)) == 0;
-    if (strncmp(reason, FAILED, strlen(FAILED)) == 0) {
-        memmove(reason, reason + strlen(FAILED), strlen(reason + strlen(FAILED)) + 1);
-        return SELF_TEST_FAILED;
-    }
-    reason[0] = 0;
-    return has_passed ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
-}
-
 bool self_test_covers(const struct healcl_device *device)
 {
     return !tuning_has_vectors(&device->tuning) ||
            device->info.multiply_right >> device->tuning.multiply & 1;
-}
-
-void self_test_take_findings(struct device_info *info)
-{
-    char line[SELF_TEST_REASON_SIZE];
-    struct device_info found = *info;
-    if (!read_cached(info, line) ||
-        sscanf(line,
-               PASSED " %" SCNu32 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
-                      " %" SCNu32 " %" SCNu32,
-               &found.launches_overlap, &found.loop_limit, &found.lacks_maps,
-               &found.binaries_are_cheap, &found.failed_families, &found.multiply_right,
-               &found.multiply_wrong, &found.compiler_limit) != 8)
-        return;
-    const char *why = strchr(line, ':');
-    *info = found;
-    snprintf(info->family_failure, sizeof info->family_failure, "%s", why ? why + 1 : "");
-}
-
-/* Where it cannot be kept, the test runs again. */
-static void keep(const struct healcl_device *device, enum healcl_status status,
-                 const struct healcl_error *failure)
-{
-    char name[CACHE_NAME_SIZE], line[SELF_TEST_REASON_SIZE];
-    const struct device_info *info = &device->info;
-    if (device->programs->package || (status != HEALCL_OK && status != HEALCL_DEVICE))
-        return;
-    if (status == HEALCL_OK)
-        snprintf(line, sizeof line,
-                 PASSED " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32
-                        " %" PRIu32 " %" PRIu32 ":%s",
-                 info->launches_overlap, info->loop_limit, info->lacks_maps,
-                 info->binaries_are_cheap, info->failed_families, info->multiply_right,
-                 info->multiply_wrong, info->compiler_limit,
-                 info->failed_families ? info->family_failure : "");
-    else
-        snprintf(line, sizeof line, FAILED "%s", failure->message);
-    name_of(info, name);
-    (void)!cache_write_text(name, line, NULL, NULL);
 }
 
 enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct trace *trace,
@@ -702,7 +606,7 @@ enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct 
     enum healcl_status status = self_test_run(device, &failure);
     device->info.binaries_are_cheap =
         status == HEALCL_OK && device->info.type & CL_DEVICE_TYPE_CPU && binaries_are_cheap(device);
-    keep(device, status, &failure);
+    self_test_cache(device, status, &failure);
     /* Later reports of a device's memory are not about this. */
     device->bytes_peak = device->used_peak = 0;
     if (status != HEALCL_OK)

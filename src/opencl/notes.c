@@ -1,0 +1,66 @@
+/* What a device notes for its users: lines of a log, warnings, and what it lacks. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "opencl/programs.h"
+
+void device_log(const struct healcl_device *device, const char *format, ...)
+{
+    char line[512];
+    if (!device->callers.log)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    device->callers.log(device->callers.log_context, line);
+}
+
+bool device_is_forced_off(const struct healcl_device *device, const char *name)
+{
+    for (const char *item = device->programs->forced_unsupported; item && *item;) {
+        size_t length = strcspn(item, ",");
+        if ((strlen(name) == length && strncmp(item, name, length) == 0) ||
+            (length == 3 && strncmp(item, "all", length) == 0))
+            return true;
+        item += length + (item[length] == ',');
+    }
+    return false;
+}
+
+const char *device_warning(const struct healcl_device *device, size_t number)
+{
+    const char *warnings[2];
+    size_t count = 0;
+    if (device->programs->arguments_unknown)
+        warnings[count++] = ARGUMENTS_UNKNOWN;
+    if (device->tuning.cached_is_unreadable)
+        warnings[count++] = CACHED_UNREADABLE;
+    return number < count ? warnings[number] : NULL;
+}
+
+enum healcl_status device_note_unsupported(struct healcl_device *device, enum healcl_status status)
+{
+    device->programs->unsupported_met = true;
+    return status;
+}
+
+bool device_has_failed(const struct healcl_device *device, const void *kernel)
+{
+    for (size_t i = 0; i < device->programs->failed_count; i++)
+        if (device->programs->failed[i] == kernel)
+            return true;
+    return false;
+}
+
+enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
+                                      struct healcl_error *error)
+{
+    struct device_programs *programs = device->programs;
+    NEED_MEMORY(ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity),
+                error);
+    programs->failed[programs->failed_count++] = kernel;
+    return HEALCL_OK;
+}
