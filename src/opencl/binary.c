@@ -40,31 +40,31 @@ static cl_int load(const struct healcl_device *device, const unsigned char *data
 
 /* ---------------------------------------------------------------- in the cache */
 
-bool binary_load(struct healcl_device *device, struct program *program, const char *options)
+bool binary_load(struct healcl_device *device, const struct program *program, const char *options)
 {
     size_t bytes = 0;
     const char *call = "";
     unsigned char *data =
         cache_read(device->programs->cache_directory, program->binary_name, &bytes);
-    program->loaded =
-        data && bytes > 0 && load(device, data, bytes, options, &program->id, &call) == CL_SUCCESS;
+    struct shared_program *shared = program->shared;
+    shared->loaded =
+        data && bytes > 0 && load(device, data, bytes, options, &shared->id, &call) == CL_SUCCESS;
     free(data);
-    return program->loaded;
+    return shared->loaded;
 }
 
-enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
+enum healcl_status binary_get(const struct healcl_device *device, cl_program id,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
     *binary = NULL;
     *bytes = 0;
-    TRY_CALL(error, cl, clGetProgramInfo, program->id, CL_PROGRAM_BINARY_SIZES, sizeof *bytes,
-             bytes, NULL);
+    TRY_CALL(error, cl, clGetProgramInfo, id, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL);
     if (*bytes == 0)
         FAIL(error, HEALCL_DEVICE, "the driver does not return its binary");
     unsigned char *data = calloc(1, *bytes);
     NEED_MEMORY(data, error);
-    cl_int code = cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
+    cl_int code = cl->clGetProgramInfo(id, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
     if (code != CL_SUCCESS) {
         free(data);
         return opencl_error(error, code, "clGetProgramInfo", __FILE__, __LINE__);
@@ -86,18 +86,17 @@ static bool is_binary_cheap(const struct healcl_device *device)
     cl_int code = CL_SUCCESS;
     snprintf(text, sizeof text, "kernel void add(global long *a) { a[get_global_id(0)] += %llu; }",
              (unsigned long long)monotonic_nanoseconds());
-    struct program program = {
-        .id = cl->clCreateProgramWithSource(device->context, 1, &source, NULL, &code)};
+    cl_program id = cl->clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS)
         return false;
     const uint64_t start = monotonic_nanoseconds();
-    code = WAIT_CL(cl, clBuildProgram, program.id, 1, &device->info.device_id, "", NULL, NULL);
+    code = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, "", NULL, NULL);
     const uint64_t built = monotonic_nanoseconds();
     const bool are_cheap = code == CL_SUCCESS &&
-                           binary_get(device, &program, &binary, &bytes, NULL) == HEALCL_OK &&
+                           binary_get(device, id, &binary, &bytes, NULL) == HEALCL_OK &&
                            monotonic_nanoseconds() - built < (built - start) / SHARE;
     free(binary);
-    (void)cl->clReleaseProgram(program.id);
+    (void)cl->clReleaseProgram(id);
     return are_cheap;
 }
 
@@ -110,24 +109,32 @@ bool binaries_are_cheap(const struct healcl_device *device)
     return are_cheap;
 }
 
+void binaries_decide(struct healcl_device *device)
+{
+    const char *keep = getenv("HEALCL_KEEP_BINARIES");
+    device->programs->keeps_binaries =
+        !device->programs->package && ((keep && *keep) || device->info.binaries_are_cheap ||
+                                       !(device->info.type & CL_DEVICE_TYPE_CPU));
+}
+
 /* ---------------------------------------------------------------- in a package */
 
 /* Finds another program that has loaded the same image: to OpenCL both are one program. */
-static cl_int share_image(const struct healcl_device *device, struct program *program)
+static cl_int share_image(const struct healcl_device *device, const struct program *program)
 {
     for (const struct program *other = device->programs->list; other; other = other->next)
-        if (other->prefix && device->cl->clRetainProgram(other->id) == CL_SUCCESS) {
-            program->id = other->id;
+        if (other->shared->prefix && device->cl->clRetainProgram(other->shared->id) == CL_SUCCESS) {
+            program->shared->id = other->shared->id;
             return CL_SUCCESS;
         }
     return CL_INVALID_PROGRAM;
 }
 
-enum healcl_status binary_load_packaged(struct healcl_device *device, struct program *program,
+enum healcl_status binary_load_packaged(struct healcl_device *device, const struct program *program,
                                         struct healcl_error *error)
 {
     const struct package *package = device->programs->package;
-    const char *prefix = package_entry(package, "programs", program->key);
+    const char *prefix = package_entry(package, "programs", program->shared->key);
     const struct package_member *member =
         package_member(package, prefix ? PACKAGE_IMAGE : program->binary_name);
     if (!member)
@@ -138,15 +145,14 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, struct pro
     const char *call = "";
     cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
     if (code != CL_SUCCESS)
-        code = load(device, member->data, member->bytes, "", &program->id, &call);
+        code = load(device, member->data, member->bytes, "", &program->shared->id, &call);
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, call, __FILE__, __LINE__);
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
         return is_out_of_memory(code) ? HEALCL_DEVICE
                                       : device_note_unsupported(device, HEALCL_DEVICE);
     }
-    program->prefix = prefix;
-    program->loaded = true;
-    device->programs->loaded++;
+    program->shared->prefix = prefix;
+    program->shared->loaded = true;
     return HEALCL_OK;
 }

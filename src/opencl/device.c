@@ -1,4 +1,4 @@
-/* Devices that are opened, tested where they have not been, shared by handles, and closed. */
+/* Devices: opened, shared by handles, and closed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,13 +6,7 @@
 #include "core/file.h"
 #include "opencl/internal.h"
 
-/* ---------------------------------------------------------------- handles on a context, and their
- * turns */
-
-static bool takes_turns(const struct healcl_device *device)
-{
-    return device && (device->callers.queue || !device->tuning.queues_overlap);
-}
+/* ---------------------------------------------------------------- handles on a context */
 
 static struct device_context *context_make(void)
 {
@@ -54,53 +48,7 @@ static void context_leave(struct healcl_device *device)
     free(shared);
 }
 
-void device_turn_begin(struct healcl_device *device)
-{
-    if (!takes_turns(device))
-        return;
-    struct device_context *shared = device->shared;
-    pthread_mutex_lock(&shared->turn);
-    struct healcl_device *latest = shared->latest;
-    /* Errors of these commands belong to their own handle, which meets them again. */
-    if (latest && latest != device) {
-        (void)WAIT_CL(latest->cl, clFinish, latest->transfer);
-        (void)WAIT_CL(latest->cl, clFinish, latest->compute);
-    }
-    shared->latest = device;
-}
-
-void device_turn_end(struct healcl_device *device)
-{
-    if (takes_turns(device))
-        pthread_mutex_unlock(&device->shared->turn);
-}
-
 /* ---------------------------------------------------------------- create and release */
-
-/* Creates a queue with those of the properties that the device supports. */
-static enum healcl_status create_queue(struct healcl_device *device,
-                                       cl_command_queue_properties properties,
-                                       cl_command_queue *queue, struct healcl_error *error)
-{
-    cl_int code = CL_SUCCESS;
-    *queue = device->cl->clCreateCommandQueue(device->context, device->info.device_id,
-                                              properties & device->info.queue_properties, &code);
-    if (code != CL_SUCCESS)
-        *queue = NULL;
-    TRY_CL(error, "clCreateCommandQueue", code);
-    return HEALCL_OK;
-}
-
-/* Launches that are timed do not overlap. */
-static cl_command_queue_properties compute_properties(const struct healcl_device *device,
-                                                      bool profiling)
-{
-    if (profiling)
-        return CL_QUEUE_PROFILING_ENABLE;
-    return device->tuning.launches_at_once > 1 && device->info.out_of_order
-               ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
-               : 0;
-}
 
 static enum healcl_status create_context(struct healcl_device *device, struct healcl_error *error)
 {
@@ -120,15 +68,6 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
         device->context = NULL;
     TRY_CL(error, "clCreateContext", code);
     return HEALCL_OK;
-}
-
-static enum healcl_status create_queues(struct healcl_device *device, struct healcl_error *error)
-{
-    cl_command_queue_properties computing = compute_properties(device, false);
-    TRY(create_queue(device, computing, &device->compute, error));
-    device->overlaps = computing & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    TRY(create_queue(device, 0, &device->transfer, error));
-    return overlap_init(device, error);
 }
 
 /* Errors are ignored from here on: everything is released in any case. */
@@ -166,174 +105,14 @@ static void release(struct healcl_device *device)
         (void)cl->clReleaseContext(device->context);
 }
 
-/* ---------------------------------------------------------------- queues */
-
-void device_note_idle(struct healcl_device *device)
+void device_close(struct healcl_device *device)
 {
-    overlap_forget(device);
-    device->epoch++;
-    device->unflushed = 0;
-}
-
-cl_int device_finish_compute(struct healcl_device *device)
-{
-    cl_int code = WAIT_CL(device->cl, clFinish, device->compute);
-    overlap_forget(device);
-    if (code == CL_SUCCESS)
-        device_note_idle(device);
-    return code;
-}
-
-enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error)
-{
-    TRY_CALL(error, device->cl, clFinish, device->transfer);
-    TRY_CL(error, "clFinish", device_finish_compute(device));
-    return HEALCL_OK;
-}
-
-enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
-                                      cl_command_queue_properties properties,
-                                      struct healcl_error *error)
-{
-    cl_command_queue renewed = NULL;
-    TRY(create_queue(device, properties, &renewed, error));
-    (void)device->cl->clReleaseCommandQueue(*queue);
-    *queue = renewed;
-    return HEALCL_OK;
-}
-
-static enum healcl_status renew_compute(struct healcl_device *device, bool profiling,
-                                        struct healcl_error *error)
-{
-    if (device->callers.queue) /* a caller's queue is not replaced */
-        return device_finish(device, error);
-    cl_command_queue_properties properties = compute_properties(device, profiling);
-    device_turn_begin(device); /* during the turn no other thread uses the queue */
-    enum healcl_status status = device_finish(device, error);
-    if (status == HEALCL_OK)
-        status = device_renew_queue(device, &device->compute, properties, error);
-    if (status == HEALCL_OK)
-        device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    device_turn_end(device);
-    return status;
-}
-
-enum healcl_status device_set_tuning(struct healcl_device *device,
-                                     const struct device_tuning *tuning, struct healcl_error *error)
-{
-    device->tuning = *tuning;
-    device->record_epoch++;
-    bool overlaps = compute_properties(device, false) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    return device->profiling || device->overlaps == overlaps ? HEALCL_OK
-                                                             : renew_compute(device, false, error);
-}
-
-enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
-                                        struct healcl_error *error)
-{
-    if (profiling == device->profiling)
-        return HEALCL_OK;
-    TRY(renew_compute(device, profiling, error));
-    device->event_times = false;
-    struct clock_pair ignored;
-    if (profiling && !(device->callers.queue && !device->queue_takes_times))
-        TRY(device_read_clocks(device, &ignored, &device->event_times, error));
-    device->profiling = profiling;
-    return HEALCL_OK;
-}
-
-enum healcl_status device_take_queue(struct healcl_device *device, cl_command_queue queue,
-                                     struct healcl_error *error)
-{
-    cl_context context = NULL;
-    cl_device_id id = NULL;
-    cl_command_queue_properties properties = 0;
-    const struct opencl *cl = device->cl;
-    TRY_CALL(error, cl, clGetCommandQueueInfo, queue, CL_QUEUE_CONTEXT, sizeof context, &context,
-             NULL);
-    TRY_CALL(error, cl, clGetCommandQueueInfo, queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
-    TRY_CALL(error, cl, clGetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, sizeof properties,
-             &properties, NULL);
-    if (context != device->context || id != device->info.device_id)
-        FAIL(error, HEALCL_USAGE, "the queue belongs to another %s",
-             context != device->context ? "context" : "device");
-    TRY(device_finish(device, error));
-    TRY_CALL(error, cl, clRetainCommandQueue, queue);
-    (void)cl->clReleaseCommandQueue(device->compute);
-    device->compute = device->callers.queue = queue;
-    device->queue_takes_times = properties & CL_QUEUE_PROFILING_ENABLE;
-    device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    return HEALCL_OK;
-}
-
-/* ---------------------------------------------------------------- polling */
-
-static void set_marker(struct healcl_device *device)
-{
-    const struct opencl *cl = device->cl;
-    if (device->marker)
-        (void)cl->clReleaseEvent(device->marker);
-    device->marker = NULL;
-    if (device_await_uploads(device, NULL) != HEALCL_OK || !cl->clEnqueueMarkerWithWaitList ||
-        cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->marker) != CL_SUCCESS)
-        device->marker = NULL;
-    (void)cl->clFlush(device->compute);
-}
-
-bool device_poll(struct healcl_device *device, bool is_new)
-{
-    struct device_context *shared = device->shared;
-    const bool turns = takes_turns(device);
-    if (turns && pthread_mutex_trylock(&shared->turn) != 0)
-        return false;
-    bool has_ended = turns && shared->latest != device; /* the latest handle has waited for it */
-    if (!has_ended) {
-        if (is_new || !device->marker)
-            set_marker(device);
-        cl_int state = CL_COMPLETE;
-        has_ended = !device->marker ||
-                    device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                               sizeof state, &state, NULL) != CL_SUCCESS ||
-                    state <= CL_COMPLETE; /* an error code is negative */
-    }
-    if (turns)
-        pthread_mutex_unlock(&shared->turn);
-    return has_ended;
-}
-
-/* ---------------------------------------------------------------- another handle */
-
-static enum healcl_status create_beside(struct healcl_device *device, struct healcl_device *first,
-                                        struct healcl_error *error)
-{
-    TRY_CALL(error, first->cl, clRetainContext, first->context);
-    device->context = first->context;
     device_turn_begin(device);
-    enum healcl_status status = create_queues(device, error);
-    if (status == HEALCL_OK && first->callers.queue)
-        status = device_take_queue(device, first->callers.queue, error);
-    device_turn_end(device);
-    return status;
-}
-
-/* ---------------------------------------------------------------- what there is */
-
-enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
-                               struct healcl_error *error)
-{
-    struct device_listing listing;
-    *list = NULL;
-    *count = 0;
-    enum healcl_status status = device_list_all(cl, &listing, error);
-    if (status == HEALCL_OK)
-        status = device_listing_check(&listing, error);
-    if (status == HEALCL_OK) {
-        *list = listing.devices;
-        *count = listing.count;
-        listing.devices = NULL; /* the caller's */
-    }
-    device_listing_release(&listing);
-    return status;
+    clear(device);
+    device_programs_release(device);
+    release(device); /* and the turn ends */
+    free(device->programs);
+    free(device);
 }
 
 /* ---------------------------------------------------------------- open and close */
@@ -395,14 +174,6 @@ static enum healcl_status choose(const struct opencl *cl,
     return status;
 }
 
-static void decide_binaries(struct healcl_device *device)
-{
-    const char *keep = getenv("HEALCL_KEEP_BINARIES");
-    device->programs->keeps_binaries =
-        !device->programs->package && ((keep && *keep) || device->info.binaries_are_cheap ||
-                                       !(device->info.type & CL_DEVICE_TYPE_CPU));
-}
-
 static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
@@ -415,10 +186,10 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     else if (!kernel_choices_parse(&programs->choices, package_text(package, "choices")))
         REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood", package->path);
     TRY(create_context(device, error));
-    TRY(create_queues(device, error));
+    TRY(device_create_queues(device, error));
     programs->cache_directory = cache_directory();
     programs->forced_unsupported = getenv("HEALCL_LACKS");
-    decide_binaries(device);
+    binaries_decide(device);
     return HEALCL_OK;
 }
 
@@ -465,7 +236,7 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
                          info.name);
     }
     if (status != HEALCL_OK) {
-        healcl_device_close(opened);
+        device_close(opened);
         return status;
     }
     *device = opened;
@@ -489,19 +260,20 @@ enum healcl_status device_open(const struct opencl *cl, const char *selector,
                             error);
 }
 
-void healcl_device_close(struct healcl_device *device)
-{
-    if (!device)
-        return;
-    device_turn_begin(device);
-    clear(device);
-    device_programs_release(device);
-    release(device); /* and the turn ends */
-    free(device->programs);
-    free(device);
-}
-
 /* ---------------------------------------------------------------- another handle */
+
+static enum healcl_status create_beside(struct healcl_device *device, struct healcl_device *first,
+                                        struct healcl_error *error)
+{
+    TRY_CALL(error, first->cl, clRetainContext, first->context);
+    device->context = first->context;
+    device_turn_begin(device);
+    enum healcl_status status = device_create_queues(device, error);
+    if (status == HEALCL_OK && first->callers.queue)
+        status = device_take_queue(device, first->callers.queue, error);
+    device_turn_end(device);
+    return status;
+}
 
 static enum healcl_status add_sources(struct healcl_device *device,
                                       const struct program_source *source,
@@ -546,137 +318,6 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
     if (status == HEALCL_OK)
         *device = opened;
     else
-        healcl_device_close(opened);
+        device_close(opened);
     return status;
-}
-
-/* ---------------------------------------------------------------- tested */
-
-static enum healcl_status open_and_test(const struct opencl *cl,
-                                        const struct healcl_device_options *options,
-                                        const struct device_opening *opening,
-                                        struct healcl_device **device, struct healcl_error *error)
-{
-    static const struct device_opening nothing;
-    char reason[SELF_TEST_REASON_SIZE];
-    enum healcl_status status = HEALCL_OK;
-    if (!opening)
-        opening = &nothing;
-    TRY(device_open_with(cl, options, device, error));
-    (*device)->programs->ahead.board = opening->board;
-    (*device)->programs->builder = opening->builder;
-    /* A package's programs prove themselves each time: an image may be the whole device, as an
-     * FPGA's is. */
-    if ((*device)->programs->package ||
-        self_test_read_cached(&(*device)->info, reason) != SELF_TEST_PASSED ||
-        !self_test_covers(*device)) {
-        device_log(*device, "%s is tested%s", (*device)->info.name,
-                   (*device)->programs->package ? "" : ", as it has not been before");
-        device_build_ahead(*device, &opening->lister, opening->trace);
-        status = self_test_run_and_cache(*device, opening->trace, error);
-        decide_binaries(*device);
-        const struct device_info *found = &(*device)->info;
-        if (found->failed_families || found->multiply_wrong || found->compiler_limit)
-            device_build_abandon(*device); /* other kernels run */
-    }
-    if (status == HEALCL_OK && options->queue)
-        status = device_take_queue(*device, options->queue, error);
-    if (status != HEALCL_OK) {
-        healcl_device_close(*device);
-        *device = NULL;
-        return status;
-    }
-    (*device)->programs->first_launches = 0; /* no run has launched anything yet */
-    return HEALCL_OK;
-}
-
-/* Locked as a whole: threads that open a device which has not been tested yet test it once. */
-enum healcl_status device_open_for_run(const struct opencl *cl,
-                                       const struct healcl_device_options *options,
-                                       const struct device_opening *opening,
-                                       struct healcl_device **device, struct healcl_error *error)
-{
-    opening_begin();
-    enum healcl_status status = open_and_test(cl, options, opening, device, error);
-    opening_end();
-    return status;
-}
-
-enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                      struct healcl_device **device, struct healcl_error *error)
-{
-    return device_open_for_run(cl, &(struct healcl_device_options){.selector = selector}, NULL,
-                               device, error);
-}
-
-/* ---------------------------------------------------------------- for callers of the library */
-
-enum healcl_status healcl_device_open_with(const struct healcl_device_options *options,
-                                           struct healcl_device **device,
-                                           struct healcl_error *error)
-{
-    static const struct healcl_device_options none;
-    NEED(device, error);
-    if (!options)
-        options = &none;
-    if (options->queue && !options->context)
-        FAIL(error, HEALCL_USAGE, "a queue needs its context to be given, too");
-    if (options->context && !options->device && !options->selector)
-        FAIL(error, HEALCL_USAGE, "a context needs one of its devices to be given, too");
-    if (!options->allocate != !options->release)
-        FAIL(error, HEALCL_USAGE, "allocate and release must be given together");
-    return device_open_for_run(&opencl_loader, options, NULL, device, error);
-}
-
-enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,
-                                      struct healcl_error *error)
-{
-    NEED(device, error);
-    return device_open_tested(&opencl_loader, selector, device, error);
-}
-
-static struct healcl_device_info public_info(const struct device_info *info)
-{
-    struct healcl_device_info public = {.compute_units = info->compute_units,
-                                        .memory_bytes = info->global_memory_bytes,
-                                        .shares_memory = info->unified_memory};
-    const char *unusable = device_unusable(info);
-    snprintf(public.selector, sizeof public.selector, "%u:%u", info->platform_index,
-             info->device_index);
-    memcpy(public.name, info->name, sizeof public.name);
-    memcpy(public.vendor, info->vendor, sizeof public.vendor);
-    memcpy(public.platform, info->platform, sizeof public.platform);
-    memcpy(public.driver, info->driver, sizeof public.driver);
-    memcpy(public.version, info->version, sizeof public.version);
-    snprintf(public.unusable, sizeof public.unusable, "%s", unusable ? unusable : "");
-    public.type = info->type & CL_DEVICE_TYPE_CPU           ? HEALCL_DEVICE_CPU
-                  : info->type & CL_DEVICE_TYPE_GPU         ? HEALCL_DEVICE_GPU
-                  : info->type & CL_DEVICE_TYPE_ACCELERATOR ? HEALCL_DEVICE_ACCELERATOR
-                                                            : HEALCL_DEVICE_OTHER;
-    return public;
-}
-
-enum healcl_status healcl_device_list(struct healcl_device_info **list, size_t *count,
-                                      struct healcl_error *error)
-{
-    NEED(list, error);
-    NEED(count, error);
-    struct device_info *infos = NULL;
-    TRY(device_list(&opencl_loader, &infos, count, error));
-    *list = calloc(*count + 1, sizeof **list);
-    for (size_t i = 0; *list && i < *count; i++)
-        (*list)[i] = public_info(&infos[i]);
-    free(infos);
-    NEED_MEMORY(*list, error);
-    return HEALCL_OK;
-}
-
-void healcl_device_list_free(struct healcl_device_info *list)
-{
-    free(list);
-}
-
-struct healcl_device_info healcl_device_describe(const struct healcl_device *device)
-{
-    return device ? public_info(&device->info) : (struct healcl_device_info){.selector = ""};
 }

@@ -2,7 +2,7 @@
  * An opened OpenCL device: context, queues, buffers. Knows nothing of programs, tensors and steps.
  *
  * Two command queues: compute runs kernels and hands out results, to its callers in order, though
- * launches may overlap where none of them can tell (commands.c); transfer, in order, fills fresh
+ * launches may overlap where none of them can tell (queue.c); transfer, in order, fills fresh
  * buffers, so that the host never waits for computation when it uploads. Work on the compute queue
  * that is enqueued after device_upload waits, on the device, for that upload.
  * Nothing here blocks on the compute queue but device_download, device_finish, and what frees

@@ -1,4 +1,4 @@
-/* Declarations shared by the files of this folder. */
+/* Declarations shared by the files of this folder. Each file calls those of the sections before. */
 #ifndef HEALCL_OPENCL_INTERNAL_H
 #define HEALCL_OPENCL_INTERNAL_H
 
@@ -8,27 +8,24 @@
 #include "opencl/opening.h"
 #include "opencl/package.h"
 
-/* ---------------------------------------------------------------- device.c */
+/* Shared by handles on the same context. */
+struct device_context {
+    pthread_mutex_t
+        turn; /* recursive: opening and closing a handle takes one, and so may callers */
+    struct healcl_device *latest; /* had the last turn, and may have left commands; or NULL */
+    pthread_mutex_t lock; /* of the next fields; held during builds: each program is built once */
+    uint32_t handles;
+    struct shared_program *programs; /* most recently used first */
+};
 
-/* Waits for the compute queue. Later commands do not wait for earlier ones, which may have failed.
- * Returns the code of clFinish. */
-HEALCL_MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
+/* ---------------------------------------------------------------- self_test_cache.c */
 
-/* ---------------------------------------------------------------- buffer.c */
+/* Caches the outcome of a self-test with its findings, or its failure. If that fails, the test runs
+ * again the next time. */
+void self_test_cache(const struct healcl_device *device, enum healcl_status status,
+                     const struct healcl_error *failure);
 
-/* Whether a call failed for lack of memory on the device. */
-bool is_out_of_memory(cl_int code);
-
-/* Must be called with the code of a call that allocates memory or waits for commands. If the call
- * failed, waits for the compute queue. If the device was out of memory, first frees the pool's
- * memory, for the driver to reuse. Then returns true: the caller should try again. */
-bool device_recovers(struct healcl_device *device, cl_int code);
-
-/* The head of a loop around such a call. The loop's body sets code. */
-#define DEVICE_ATTEMPTS(device, code) \
-    for (int attempt = 0; attempt == 0 || (device_recovers(device, code) && attempt < 2); attempt++)
-
-/* ---------------------------------------------------------------- transfer.c */
+/* ---------------------------------------------------------------- queue.c */
 
 struct awaited_events {
     cl_event events[LAUNCHES_AT_ONCE_MAX];
@@ -59,6 +56,50 @@ void overlap_forget(struct healcl_device *device);
 /* The list of events as arguments for clEnqueue... functions. */
 #define AWAITED(awaited) (awaited).count, ((awaited).count > 0 ? (awaited).events : NULL)
 
+/* Creates both queues, and the records of recent commands, which are freed with free(). */
+enum healcl_status device_create_queues(struct healcl_device *device, struct healcl_error *error);
+
+/* Waits for the compute queue. Later commands do not wait for earlier ones, which may have failed.
+ * Returns the code of clFinish. */
+HEALCL_MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
+
+/* Notes that the compute queue is empty: pooled buffers become idle. */
+void device_note_idle(struct healcl_device *device);
+
+/* Replaces an idle queue by a new one. */
+enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
+                                      cl_command_queue_properties properties,
+                                      struct healcl_error *error);
+
+/* Replaces the compute queue by one that records times, or does not. Waits for it. */
+enum healcl_status device_renew_compute(struct healcl_device *device, bool profiling,
+                                        struct healcl_error *error);
+
+/* ---------------------------------------------------------------- buffer.c */
+
+/* Whether a call failed for lack of memory on the device. */
+bool is_out_of_memory(cl_int code);
+
+/* Must be called with the code of a call that allocates memory or waits for commands. If the call
+ * failed, waits for the compute queue. If the device was out of memory, first frees the pool's
+ * memory, for the driver to reuse. Then returns true: the caller should try again. */
+bool device_recovers(struct healcl_device *device, cl_int code);
+
+/* The head of a loop around such a call. The loop's body sets code. */
+#define DEVICE_ATTEMPTS(device, code) \
+    for (int attempt = 0; attempt == 0 || (device_recovers(device, code) && attempt < 2); attempt++)
+
+/* The bytes that are allocated for a buffer of `bytes` bytes. Few distinct sizes occur, to let
+ * later buffers reuse the memory. */
+uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);
+
+/* Creates a buffer with a copy of data, which has device_round_bytes(bytes) bytes. Otherwise as
+ * device_buffer_acquire. */
+enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
+                                    struct buffer *buffer, struct healcl_error *error);
+
+/* ---------------------------------------------------------------- commands.c */
+
 /* A command to be timed. */
 struct command {
     cl_event event;  /* NULL once nanoseconds are known */
@@ -79,52 +120,10 @@ enum healcl_status command_log_reserve(struct command_log *log, struct healcl_er
  * commands: their time must not count as this command's. */
 void command_begin(struct healcl_device *device, struct command *command);
 
-/* ---------------------------------------------------------------- commands.c */
-
 /* Hands the event of a command to all that use it. The command was put on the compute queue after
  * overlap_begin and, while profiling, after command_begin. The log must have room. */
 enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,
                                     struct healcl_error *error);
-
-/* ---------------------------------------------------------------- device.c */
-
-/* Notes that the compute queue is empty: pooled buffers become idle. */
-void device_note_idle(struct healcl_device *device);
-
-/* Replaces an idle queue by a new one. */
-enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
-                                      cl_command_queue_properties properties,
-                                      struct healcl_error *error);
-
-/* Shared by handles on the same context. */
-struct device_context {
-    pthread_mutex_t
-        turn; /* recursive: opening and closing a handle takes one, and so may callers */
-    struct healcl_device *latest; /* had the last turn, and may have left commands; or NULL */
-    pthread_mutex_t lock; /* of the next fields; held during builds: each program is built once */
-    uint32_t handles;
-    struct shared_program *programs; /* most recently used first */
-};
-
-/* ---------------------------------------------------------------- buffer.c */
-
-/* The bytes that are allocated for a buffer of `bytes` bytes. Few distinct sizes occur, to let
- * later buffers reuse the memory. */
-uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);
-
-/* Creates a buffer with a copy of data, which has device_round_bytes(bytes) bytes. Otherwise as
- * device_buffer_acquire. */
-enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
-                                    struct buffer *buffer, struct healcl_error *error);
-
-/* Tests whether the host can map the device's memory, and sets info.lacks_maps. */
-enum healcl_status device_try_map(struct healcl_device *device, struct healcl_error *error);
-
-/* Frees the staging memory. The queues must be idle. */
-void staging_release(struct healcl_device *device);
-
-/* Allocates the records of recent commands, freed with free(). */
-enum healcl_status overlap_init(struct healcl_device *device, struct healcl_error *error);
 
 /* Drops commands that have no times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log);
@@ -150,25 +149,15 @@ enum healcl_status traced_command_init(struct traced_command *traced, struct hea
 enum healcl_status traced_command_log(struct traced_command *traced, struct healcl_device *device,
                                       struct healcl_error *error);
 
-/* Notes results of the self-test, and adapts kernels to them. */
-enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
-                                        bool launches_overlap, struct healcl_error *error);
+/* ---------------------------------------------------------------- transfer.c */
 
-/* ---------------------------------------------------------------- self_test.c */
+/* Tests whether the host can map the device's memory, and sets info.lacks_maps. */
+enum healcl_status device_try_map(struct healcl_device *device, struct healcl_error *error);
 
-/* Fails with "device 0:1 NAME fails its self-test: " and the formatted text. */
-#define FAIL_TEST(error, info, format, ...)                                    \
-    FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
-         (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
+/* Frees the staging memory. The queues must be idle. */
+void staging_release(struct healcl_device *device);
 
-/* ---------------------------------------------------------------- self_test_cache.c */
-
-/* Caches the outcome of a self-test with its findings, or its failure. If that fails, the test runs
- * again the next time. */
-void self_test_cache(const struct healcl_device *device, enum healcl_status status,
-                     const struct healcl_error *failure);
-
-/* ---------------------------------------------------------------- program.c */
+/* ---------------------------------------------------------------- source.c */
 
 struct kernel {
     struct kernel *next;
@@ -178,24 +167,40 @@ struct kernel {
     struct shared_kernel *shared;
 };
 
+/* A kernel as all handles share it. Protected by the lock of struct device_context, except for
+ * launched. */
+struct shared_kernel {
+    struct shared_kernel *next;
+    atomic_bool launched; /* on any handle: the driver has compiled it */
+    char name[];
+};
+
+/* A program as all handles share it, built or not. Protected by the same lock. */
+struct shared_program {
+    struct shared_program *next;
+    uint32_t users;      /* programs of handles that use it */
+    bool discarded;      /* it can no longer be found */
+    char key[HASH_SIZE]; /* a hash of its options and texts */
+    cl_program id;       /* NULL: it is not built */
+    bool loaded;         /* from a binary */
+    const char *prefix;  /* of its kernels' names in the package's image; or NULL */
+    struct shared_kernel *kernels;
+};
+
+/* A program of one handle. */
 struct program {
     struct program *next;
-    struct shared_program *shared; /* NULL: it could not be built */
-    uint64_t hash;                 /* of the next four fields */
+    struct shared_program *shared;
+    uint64_t hash; /* of the next four fields */
     char *name, *options;
     size_t local_size;
     uint64_t arguments; /* kernel_arguments_hash of the launches that use it */
     char *all_options;  /* as passed to the compiler */
-    cl_program id;
     struct kernel *kernels;
-    char key[HASH_SIZE];               /* hash of its options and texts */
     char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not cached */
     bool may_be_cached;                /* its kernels accept the arguments of their launches */
-    bool loaded;                       /* from a binary */
-    const char *prefix;                /* of its kernels' names in the package's image; or NULL */
-    enum healcl_status status;         /* of its build, with the time that it took */
-    uint64_t nanoseconds;
-    char *failure;    /* why it cannot be built; NULL: it can */
+    enum healcl_status status;         /* of the last attempt to build it */
+    char *failure;                     /* why it cannot be built; NULL: it can */
     const char *text; /* source of a manifest's program, which owns it; NULL: found by name */
 };
 
@@ -204,26 +209,72 @@ struct program_source {
     const char *name, *text;
 };
 
-/* Hashes that identify the programs, and the kernels, of launches. */
-uint64_t launch_program_hash(const struct launch *launch);
-uint64_t launch_kernel_hash(const struct launch *launch);
+enum { PROGRAM_TEXTS = 6, PROGRAM_LINE_SIZE = 384 };
 
-/* Creates another object of a kernel. The caller releases it with clReleaseKernel. */
-cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
-                        const char *name, cl_int *code);
+/* The texts that a program is built from. A line before each makes compilers name our files. */
+struct program_texts {
+    const char *texts[PROGRAM_TEXTS];
+    char line[PROGRAM_LINE_SIZE];
+};
 
-/* The kernel of a launch, built if necessary. The device owns it. */
-enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
-                                 struct kernel **kernel, struct healcl_error *error);
+/* source: of a manifest's program; NULL for a program found by name. */
+enum healcl_status program_texts_find(const struct healcl_device *device, const char *name,
+                                      const char *source, struct program_texts *found,
+                                      struct healcl_error *error);
 
-/* ---------------------------------------------------------------- launch.c */
+/* Sets all_options and binary_name of a program, and its key. */
+enum healcl_status program_identify(const struct healcl_device *device, struct program *program,
+                                    char key[HASH_SIZE], struct healcl_error *error);
 
 /* A hash that identifies a manifest's kernel by its name and by what memory each argument refers
  * to. A cached binary is then valid only for arguments that were checked when its source was built.
  * 0 for other kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch);
 
-/* ---------------------------------------------------------------- program.c, again */
+/* Hashes that identify the programs, and the kernels, of launches. */
+uint64_t launch_program_hash(const struct launch *launch);
+uint64_t launch_kernel_hash(const struct launch *launch);
+
+/* ---------------------------------------------------------------- binary.c */
+
+/* Loads a program's binary from the cache. Returns whether that succeeded. */
+bool binary_load(struct healcl_device *device, const struct program *program, const char *options);
+
+/* The binary of a built program, freed with free(). Best called after its kernels have run: some
+ * drivers compile them only then. Errors: HEALCL_DEVICE. */
+enum healcl_status binary_get(const struct healcl_device *device, cl_program id,
+                              unsigned char **binary, size_t *bytes, struct healcl_error *error);
+
+/* Whether getting a program's binary is fast compared with building the program. Some drivers
+ * compile all kernels again for it. */
+bool binaries_are_cheap(const struct healcl_device *device);
+
+/* Decides whether the device caches binaries of programs that it builds. */
+void binaries_decide(struct healcl_device *device);
+
+/* Loads a program from the device's package. Errors: HEALCL_DEVICE if the package does not have
+ * it. */
+enum healcl_status binary_load_packaged(struct healcl_device *device, const struct program *program,
+                                        struct healcl_error *error);
+
+/* ---------------------------------------------------------------- share.c */
+
+/* Finds the program of a key among those of the context, or adds it. Sets program->shared. */
+enum healcl_status shared_program_enter(struct healcl_device *device, struct program *program,
+                                        const char key[HASH_SIZE], struct healcl_error *error);
+
+/* Finds or adds a kernel of a shared program. */
+enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
+                                      struct shared_kernel **found, struct healcl_error *error);
+
+/* Frees programs that no handle uses any more. */
+void shared_programs_free(const struct opencl *cl, struct device_context *context);
+
+/* discard: the context no longer finds the program. */
+void program_free(struct healcl_device *device, struct program *program, bool discard);
+
+/* Caches a program's binary, unless it comes from there or may be wrong. */
+void program_save(struct healcl_device *device, const struct program *program);
 
 /* Waits for the queues, releases all built programs, and removes their cached binaries, which may
  * be wrong. Returns whether any program was loaded from a cached binary. */
@@ -232,44 +283,30 @@ bool device_programs_discard(struct healcl_device *device);
 /* Caches the binaries of built programs, if the device does that. Releases device->programs. */
 void device_programs_release(struct healcl_device *device);
 
-/* Protected by the lock of struct device_context, except for launched. */
-struct shared_kernel {
-    struct shared_kernel *next;
-    atomic_bool launched; /* on any handle: the driver has compiled it */
-    char name[];
-};
+/* Creates another object of a kernel. The caller releases it with clReleaseKernel. */
+cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
+                        const char *name, cl_int *code);
 
-struct shared_program {
-    struct shared_program *next;
-    uint32_t users;      /* programs of handles that use it */
-    bool discarded;      /* it can no longer be found */
-    char key[HASH_SIZE]; /* this and the next fields as in struct program */
-    cl_program id;
-    bool loaded;
-    const char *prefix;
-    struct shared_kernel *kernels;
-};
+/* ---------------------------------------------------------------- device.c */
 
-/* Frees programs that no handle uses any more. */
-void shared_programs_free(const struct opencl *cl, struct device_context *context);
+/* As healcl_device_close, for a handle that has not called device_build_ahead. */
+void device_close(struct healcl_device *device);
 
-/* ---------------------------------------------------------------- binary.c */
+/* Notes results of the self-test, and adapts kernels to them. */
+enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
+                                        bool launches_overlap, struct healcl_error *error);
 
-/* Loads a program's binary from the cache. Returns program->loaded. */
-bool binary_load(struct healcl_device *device, struct program *program, const char *options);
+/* ---------------------------------------------------------------- build.c */
 
-/* The binary of a built program, freed with free(). Best called after its kernels have run: some
- * drivers compile them only then. Errors: HEALCL_DEVICE. */
-enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
-                              unsigned char **binary, size_t *bytes, struct healcl_error *error);
+/* The kernel of a launch, built if necessary. The device owns it. */
+enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
+                                 struct kernel **kernel, struct healcl_error *error);
 
-/* Whether getting a program's binary is fast compared with building the program. Some drivers
- * compile all kernels again for it. */
-bool binaries_are_cheap(const struct healcl_device *device);
+/* ---------------------------------------------------------------- self_test.c */
 
-/* Loads a program from the device's package. Errors: HEALCL_DEVICE if the package does not have
- * it. */
-enum healcl_status binary_load_packaged(struct healcl_device *device, struct program *program,
-                                        struct healcl_error *error);
+/* Fails with "device 0:1 NAME fails its self-test: " and the formatted text. */
+#define FAIL_TEST(error, info, format, ...)                                    \
+    FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
+         (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
 
 #endif

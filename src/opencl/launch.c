@@ -134,24 +134,13 @@ static enum healcl_status check_argument(struct healcl_device *device, cl_kernel
          given_text(argument, given));
 }
 
-uint64_t kernel_arguments_hash(const struct launch *launch)
-{
-    unsigned char memory_of[LAUNCH_ARGUMENTS_MAX]; /* bytes of an element; 0 for a long */
-    if (!launch->source)
-        return 0;
-    for (uint32_t i = 0; i < launch->argument_count; i++)
-        memory_of[i] = launch->arguments[i].buffer ? (unsigned char)launch->arguments[i].size : 0;
-    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
-                                XXH3_64bits(memory_of, launch->argument_count));
-}
-
 static enum healcl_status kernel_check_arguments(struct healcl_device *device,
                                                  struct kernel *kernel, const struct launch *launch,
                                                  struct healcl_error *error)
 {
     cl_uint count = launch->argument_count;
     bool told = device->cl->clGetKernelArgInfo != NULL;
-    if (kernel->is_checked || kernel->program->loaded)
+    if (kernel->is_checked || kernel->program->shared->loaded)
         return HEALCL_OK;
     kernel->program->may_be_cached = false;
     if (device->cl->clGetKernelInfo(kernel->id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) !=

@@ -20,7 +20,7 @@ struct device_programs {
     uint64_t built;                 /* programs built from source */
     uint64_t loaded;                /* programs loaded from cached binaries */
     char *cache_directory;          /* for program binaries, or NULL: cache.c */
-    bool keeps_binaries;            /* of programs that it builds: device.c */
+    bool keeps_binaries;            /* of programs that it builds: binary.c */
     const char *forced_unsupported; /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave for manifests' sources; or NULL */
     bool distrusted;             /* the device failed its self-test: it does not cache binaries */

@@ -333,6 +333,24 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
     return HEALCL_DEVICE;
 }
 
+enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
+                               struct healcl_error *error)
+{
+    struct device_listing listing;
+    *list = NULL;
+    *count = 0;
+    enum healcl_status status = device_list_all(cl, &listing, error);
+    if (status == HEALCL_OK)
+        status = device_listing_check(&listing, error);
+    if (status == HEALCL_OK) {
+        *list = listing.devices;
+        *count = listing.count;
+        listing.devices = NULL; /* the caller's */
+    }
+    device_listing_release(&listing);
+    return status;
+}
+
 /* ---------------------------------------------------------------- predicates */
 
 bool device_emulates_gpu(const struct device_info *info)

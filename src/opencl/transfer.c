@@ -59,22 +59,6 @@ static enum healcl_status device_map(struct healcl_device *device, enum trace_tr
     return HEALCL_DEVICE;
 }
 
-enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error)
-{
-    if (!device->upload)
-        return HEALCL_OK;
-    const struct opencl *cl = device->cl;
-    cl_int code = CL_INVALID_OPERATION; /* OpenCL 1.0 lacks this barrier */
-    if (cl->clEnqueueBarrierWithWaitList)
-        code = cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL);
-    if (code == CL_INVALID_OPERATION)
-        code = WAIT_CL(cl, clWaitForEvents, 1, &device->upload);
-    TRY_CL(error, "clEnqueueBarrierWithWaitList", code);
-    (void)cl->clReleaseEvent(device->upload);
-    device->upload = NULL;
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- staging memory */
 
 /* Pinned host memory that data pass through on their way to and from a device. */

@@ -68,7 +68,7 @@ static void handles_share_programs(void **state)
         run_scenario(beside);
         assert_int_equal(beside->programs->built + beside->programs->loaded, 0);
         assert_int_equal(beside->programs->first_launches, 0);
-        assert_ptr_equal(beside->programs->list->id, device->programs->list->id);
+        assert_ptr_equal(beside->programs->list->shared->id, device->programs->list->shared->id);
         assert_ptr_not_equal(beside->programs->list->kernels->id,
                              device->programs->list->kernels->id);
         healcl_device_close(beside);
@@ -95,7 +95,7 @@ static void handles_share_what_is_the_same(void **state)
     device_programs_discard(beside);
     OK(device_build_kernel(beside, &simple, &error));
     assert_int_equal(beside->programs->built, 1);
-    assert_ptr_not_equal(beside->programs->list->id, device->programs->list->id);
+    assert_ptr_not_equal(beside->programs->list->shared->id, device->programs->list->shared->id);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
     OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));

@@ -1,4 +1,4 @@
-/* Programs and kernels: found by name, built once, kept with the device. */
+/* Builds programs, alone or side by side, and creates their kernels. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,51 +11,7 @@
 #include "core/process.h"
 #include "opencl/internal.h"
 
-/* ---------------------------------------------------------------- sources */
-
-/* The files of cl/, embedded by the build. */
-extern const char healcl_cl_base_base_h[], healcl_cl_base_arithmetic_h[];
-#define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
-#include "opencl/programs.def"
-#undef PROGRAM
-
-static const struct {
-    const char *name, *text;
-} embedded[] = {
-#define PROGRAM(variable, name) {name, healcl_cl_##variable},
-#include "opencl/programs.def"
-#undef PROGRAM
-};
-
-static const char *find_source(const struct healcl_device *device, const char *name)
-{
-    for (const struct program_source *source = device->programs->added; source;
-         source = source->next)
-        if (strcmp(source->name, name) == 0)
-            return source->text;
-    for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
-        if (strcmp(embedded[i].name, name) == 0)
-            return embedded[i].text;
-    return NULL;
-}
-
-enum healcl_status device_add_program(struct healcl_device *device, const char *name,
-                                      const char *text, struct healcl_error *error)
-{
-    struct program_source *source = calloc(1, sizeof *source);
-    NEED_MEMORY(source, error);
-    *source = (struct program_source){device->programs->added, name, text};
-    device->programs->added = source;
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- building */
-
-enum { TEXT_COUNT = 6, LINE_SIZE = 384 };
-
-/* Part of every key: to be raised where the same sources and options come to mean another binary.
- */
-#define PROGRAM_ABI "healcl binary 3"
 
 /* The compiler's messages, behind a head; freed with free(). NULL where nobody knows. */
 static char *build_log(struct healcl_device *device, cl_program id, const char *head)
@@ -102,7 +58,7 @@ static void keep_warnings(struct healcl_device *device, const struct program *pr
 {
     struct device_programs *programs = device->programs;
     const size_t used = programs->warnings ? strlen(programs->warnings) : 0;
-    char *log = build_log(device, id, ""), file[LINE_SIZE];
+    char *log = build_log(device, id, ""), file[PROGRAM_LINE_SIZE];
     snprintf(file, sizeof file, "%.*s", (int)strcspn(program->name, "@"), program->name);
     if (log && strstr(log, file) && strstr(log, "warning") &&
         !(used > 0 && strstr(programs->warnings, log))) {
@@ -116,12 +72,14 @@ static void keep_warnings(struct healcl_device *device, const struct program *pr
 }
 
 static enum healcl_status build_source(struct healcl_device *device, const struct program *program,
-                                       const char *texts[TEXT_COUNT], const char *options,
-                                       cl_program *built, struct healcl_error *error)
+                                       const char *options, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
+    struct program_texts found;
     cl_int code = CL_SUCCESS;
-    cl_program id = cl->clCreateProgramWithSource(device->context, TEXT_COUNT, texts, NULL, &code);
+    TRY(program_texts_find(device, program->name, program->text, &found, error));
+    cl_program id =
+        cl->clCreateProgramWithSource(device->context, PROGRAM_TEXTS, found.texts, NULL, &code);
     TRY_CL(error, "clCreateProgramWithSource", code);
     code = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, options, NULL, NULL);
     if (code != CL_SUCCESS) {
@@ -132,350 +90,32 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     }
     if (program->text)
         keep_warnings(device, program, id);
-    *built = id;
+    program->shared->id = id;
     return HEALCL_OK;
 }
 
-/* source: NULL for one of the device's. line: so that the compiler's messages name our files. */
-static enum healcl_status find_texts(const struct healcl_device *device, const char *name,
-                                     const char *source, char line[LINE_SIZE],
-                                     const char *texts[TEXT_COUNT], struct healcl_error *error)
-{
-    if (source) /* "scale.cl@" and a hash of what it holds */
-        snprintf(line, LINE_SIZE, "\n#line 1 \"%.*s\"\n", (int)strcspn(name, "@"), name);
-    else
-        snprintf(line, LINE_SIZE, "\n#line 1 \"cl/%s.cl\"\n", name);
-    if (!source)
-        source = find_source(device, name);
-    if (!source)
-        FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
-    texts[0] = "#line 1 \"cl/base/base.h\"\n";
-    texts[1] = healcl_cl_base_base_h;
-    texts[2] = "\n#line 1 \"cl/base/arithmetic.h\"\n";
-    texts[3] = healcl_cl_base_arithmetic_h;
-    texts[4] = line;
-    texts[5] = source;
-    return HEALCL_OK;
-}
-
-enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
-                                       FILE *stream, struct healcl_error *error)
-{
-    char line[LINE_SIZE];
-    const char *texts[TEXT_COUNT], *text = NULL;
-    for (const struct program *program = device->programs->list; program && !text;
-         program = program->next)
-        text = strcmp(program->name, name) == 0 ? program->text : NULL;
-    TRY(find_texts(device, name, text, line, texts, error));
-    for (size_t i = 0; i < TEXT_COUNT; i++)
-        if (fputs(texts[i], stream) < 0)
-            FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written", name);
-    return HEALCL_OK;
-}
-
-/* Everything that the compiler gets beside the texts. */
-static enum healcl_status find_options(const struct healcl_device *device, struct program *program,
-                                       struct healcl_error *error)
-{
-    char options[LAUNCH_OPTIONS_SIZE + 128];
-    /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
-     * registers: -w. Vendors want those of their own sources. */
-    const uint32_t limit = device->info.compiler_limit;
-    snprintf(options, sizeof options, "%s%s-D LOCAL_SIZE=%zu%s%s %s", program->text ? "" : "-w ",
-             limit == COMPILER_NOT_OPTIMIZING ? "-cl-opt-disable " : "", program->local_size,
-             limit != COMPILER_NO_LIMIT ? " -D NO_HINTS" : "",
-             device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
-             program->options);
-    program->all_options = strdup(options);
-    NEED_MEMORY(program->all_options, error);
-    return HEALCL_OK;
-}
-
-/* Names a program by all that it is built from. */
-static enum healcl_status find_key(const struct healcl_device *device, struct program *program,
-                                   struct healcl_error *error)
-{
-    char arguments[24], line[LINE_SIZE];
-    const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, program->name, program->text, line, texts, error));
-    const char *all[3 + TEXT_COUNT] = {PROGRAM_ABI, program->all_options, arguments};
-    snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
-    memcpy(all + 3, texts, TEXT_COUNT * sizeof *texts);
-    hash_texts(3 + TEXT_COUNT, all, program->key);
-    if (device->programs->package)
-        snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
-    else if (device->programs->cache_directory && !device->programs->distrusted)
-        cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
-                   program->binary_name);
-    return HEALCL_OK;
-}
-
-/* Builds a program, or loads it from the package or the cache. Notes its status and time. */
+/* Builds a program, or loads it from the package or the cache. Sets its status. The context must be
+ * locked: other handles use the program then. */
 static void build(struct healcl_device *device, struct program *program, struct healcl_error *error)
 {
+    struct device_programs *programs = device->programs;
+    const struct shared_program *shared = program->shared;
     const uint64_t start = monotonic_nanoseconds();
-    char options[LAUNCH_OPTIONS_SIZE + 256], line[LINE_SIZE];
-    const char *texts[TEXT_COUNT];
+    char options[LAUNCH_OPTIONS_SIZE + 256];
     /* A compiler of an older version may not know that of 1.2, and yet compile all of it. */
     const bool names_version = strncmp(device->info.c_version, "OpenCL C 1.2", 12) >= 0;
     snprintf(options, sizeof options, "%s%s%s", names_version ? "-cl-std=CL1.2 " : "",
              program->all_options, program->text ? " -cl-kernel-arg-info" : ""); /* launch.c */
-    if (device->programs->package) {
+    if (programs->package)
         program->status = binary_load_packaged(device, program, error);
-    } else if (!*program->binary_name || !binary_load(device, program, options)) {
-        program->status = find_texts(device, program->name, program->text, line, texts, error);
-        if (program->status == HEALCL_OK)
-            program->status = build_source(device, program, texts, options, &program->id, error);
-    }
-    program->nanoseconds = monotonic_nanoseconds() - start;
-}
-
-/* ---------------------------------------------------------------- shared by handles */
-
-/*
- * Programs that handles on one context share: each is built once, by the handle that wants it
- * first. A handle has kernel objects of its own, for threads set their arguments at the same time.
- * PoCL 3.1 keeps memory of each program that is built, and none of queues and kernel objects.
- */
-enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
-
-static void free_shared(const struct opencl *cl, struct shared_program *shared)
-{
-    for (struct shared_kernel *kernel = shared->kernels, *next; kernel; kernel = next) {
-        next = kernel->next;
-        free(kernel);
-    }
-    (void)cl->clReleaseProgram(shared->id);
-    free(shared);
-}
-
-void shared_programs_free(const struct opencl *cl, struct device_context *context)
-{
-    while (context->programs) {
-        struct shared_program *shared = context->programs;
-        context->programs = shared->next;
-        free_shared(cl, shared);
-    }
-}
-
-/* Takes the program of that key that another handle has built; returns whether there is one. */
-static bool shared_program_use(struct healcl_device *device, struct program *program)
-{
-    struct shared_program *shared = device->shared->programs;
-    while (shared && (shared->discarded || strcmp(shared->key, program->key) != 0))
-        shared = shared->next;
-    if (!shared)
-        return false;
-    program->id = shared->id;
-    program->shared = shared;
-    program->loaded = shared->loaded;
-    program->prefix = shared->prefix;
-    shared->users++;
-    return true;
-}
-
-static enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
-                                             struct healcl_error *error)
-{
-    struct device_context *context = device->shared;
-    struct shared_program *shared = calloc(1, sizeof *shared);
-    NEED_MEMORY(shared, error);
-    *shared = (struct shared_program){.next = context->programs,
-                                      .users = 1,
-                                      .id = program->id,
-                                      .loaded = program->loaded,
-                                      .prefix = program->prefix};
-    memcpy(shared->key, program->key, sizeof shared->key);
-    context->programs = program->shared = shared;
-    return HEALCL_OK;
-}
-
-/* Finds or makes what handles share of a kernel. */
-static enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
-                                             struct shared_kernel **found,
-                                             struct healcl_error *error)
-{
-    struct shared_kernel *shared = program->kernels;
-    while (shared && strcmp(shared->name, name) != 0)
-        shared = shared->next;
-    if (!shared) {
-        shared = calloc(1, sizeof *shared + strlen(name) + 1);
-        NEED_MEMORY(shared, error);
-        strcpy(shared->name, name);
-        shared->next = program->kernels;
-        program->kernels = shared;
-    }
-    *found = shared;
-    return HEALCL_OK;
-}
-
-/* Frees those that have been idle for the longest, and what is discarded. */
-static void free_idle(const struct opencl *cl, struct device_context *context)
-{
-    uint32_t idle = 0;
-    for (struct shared_program **link = &context->programs, *shared; (shared = *link);) {
-        bool is_idle = shared->users == 0;
-        if (is_idle && (shared->discarded || ++idle > IDLE_PROGRAMS_MAX)) {
-            *link = shared->next;
-            free_shared(cl, shared);
-        } else {
-            link = &shared->next;
-        }
-    }
-}
-
-static void shared_program_leave(struct healcl_device *device, struct program *program,
-                                 bool discard)
-{
-    struct device_context *context = device->shared;
-    struct shared_program *shared = program->shared;
-    shared->discarded = shared->discarded || discard;
-    if (--shared->users > 0)
-        return;
-    struct shared_program **link = &context->programs;
-    while (*link != shared)
-        link = &(*link)->next;
-    *link = shared->next;
-    shared->next = context->programs;
-    context->programs = shared;
-    free_idle(device->cl, context);
-}
-
-/* ---------------------------------------------------------------- what is built */
-
-static void program_free(struct healcl_device *device, struct program *program, bool discard)
-{
-    if (!program)
-        return;
-    while (program->kernels) {
-        struct kernel *kernel = program->kernels;
-        program->kernels = kernel->next;
-        (void)device->cl->clReleaseKernel(kernel->id);
-        free(kernel);
-    }
-    if (program->shared) {
-        (void)pthread_mutex_lock(&device->shared->lock);
-        shared_program_leave(device, program, discard);
-        (void)pthread_mutex_unlock(&device->shared->lock);
-    } else if (program->id)
-        (void)device->cl->clReleaseProgram(program->id);
-    free(program->name);
-    free(program->options);
-    free(program->all_options);
-    free(program->failure);
-    free(program);
-}
-
-/* discard: also what is cached of them. */
-static bool release_programs(struct healcl_device *device, bool discard)
-{
-    bool loaded = false;
-    while (device->programs->list) {
-        struct program *program = device->programs->list;
-        device->programs->list = program->next;
-        loaded = loaded || program->loaded;
-        if (discard && *program->binary_name && !device->programs->package)
-            cache_remove(device->programs->cache_directory, program->binary_name);
-        program_free(device, program, discard);
-    }
-    return loaded;
-}
-
-bool device_programs_discard(struct healcl_device *device)
-{
-    (void)!device_finish(device, NULL);
-    overlap_forget(device);
-    return release_programs(device, true);
-}
-
-static void save_program(struct healcl_device *device, const struct program *program)
-{
-    unsigned char *binary;
-    size_t bytes;
-    if (!*program->binary_name || program->loaded || !program->may_be_cached || !program->id ||
-        device->programs->distrusted ||
-        binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
-        return;
-    (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
-                       NULL);
-    free(binary);
-}
-
-void device_programs_release(struct healcl_device *device)
-{
-    struct device_programs *programs = device->programs;
-    device_build_abandon(device);
-    for (const struct program *program = programs->list; program && programs->keeps_binaries;
-         program = program->next)
-        save_program(device, program);
-    (void)release_programs(device, false);
-    while (programs->added) {
-        struct program_source *source = programs->added;
-        programs->added = source->next;
-        free(source);
-    }
-    free(programs->cache_directory);
-    free(programs->warnings);
-    free(programs->failed);
-}
-
-void record_release(struct record *record)
-{
-    for (size_t i = 0; i < record->count; i++) {
-        free(record->programs[i].kernels);
-        free(record->programs[i].binary);
-    }
-    free(record->programs);
-    *record = (struct record){.count = 0};
-}
-
-/* Freed with free(); NULL without memory. */
-static char *kernel_names(const struct program *program)
-{
-    size_t size = 1;
-    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
-        size += strlen(kernel->shared->name) + 1;
-    char *names = calloc(1, size);
-    for (const struct kernel *kernel = program->kernels; names && kernel; kernel = kernel->next)
-        strcat(strcat(names, *names ? " " : ""), kernel->shared->name);
-    return names;
-}
-
-enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
-                                 struct record *record, struct healcl_error *error)
-{
-    size_t count = 0;
-    for (const struct program *program = device->programs->list; program; program = program->next)
-        count++;
-    *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs)};
-    NEED_MEMORY(record->programs, error);
-    for (struct program *program = device->programs->list; program; program = program->next) {
-        if (program->failure)
-            continue;
-        struct recorded_program *recorded = &record->programs[record->count++];
-        recorded->name = program->name;
-        recorded->options = program->all_options;
-        recorded->key = program->key;
-        recorded->kernels = kernel_names(program);
-        NEED_MEMORY(recorded->kernels, error);
-        if (with_binaries)
-            TRY_PREFIX(binary_get(device, program, &recorded->binary, &recorded->bytes, error),
-                       "program '%s': ", program->name);
-    }
-    return HEALCL_OK;
-}
-
-uint64_t launch_program_hash(const struct launch *launch)
-{
-    uint64_t seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
-                                         launch->local_size ^ kernel_arguments_hash(launch));
-    return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
-}
-
-uint64_t launch_kernel_hash(const struct launch *launch)
-{
-    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
-                                launch_program_hash(launch));
+    else if (!*program->binary_name || !binary_load(device, program, options))
+        program->status = build_source(device, program, options, error);
+    if (program->status == HEALCL_OK || !programs->package)
+        ++*(shared->loaded ? &programs->loaded : &programs->built);
+    if (program->status == HEALCL_OK)
+        device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
+                   shared->loaded ? "its binary loaded" : "built",
+                   (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
 }
 
 /* Waits while the other process is at a kernel or a program. */
@@ -534,35 +174,24 @@ static struct program *find_program(struct healcl_device *device, const struct l
     return NULL;
 }
 
-/* Counts and shares a program that was built or loaded, or was not. */
-static enum healcl_status share_built(struct healcl_device *device, struct program *program,
-                                      struct healcl_error *error)
+/* Another handle may have built it meanwhile. */
+static enum healcl_status build_if_new(struct healcl_device *device, struct program *program,
+                                       struct healcl_error *error)
 {
-    if (!device->programs->package)
-        ++*(program->loaded ? &device->programs->loaded : &device->programs->built);
-    TRY(program->status);
-    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-               program->loaded ? "its binary loaded" : "built", (double)program->nanoseconds / 1e6,
-               program->all_options);
-    return shared_program_add(device, program, error);
-}
-
-static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
-                                         struct healcl_error *error)
-{
-    if (shared_program_use(device, program))
+    if (program->shared->id)
         return HEALCL_OK;
     _Atomic uint64_t *building = begin_build(device, program->hash);
     build(device, program, error);
     if (building)
         *building = 0;
-    return share_built(device, program, error);
+    return program->status;
 }
 
 /* *made may be there after an error. */
 static enum healcl_status make_program(struct healcl_device *device, const struct launch *launch,
                                        struct program **made, struct healcl_error *error)
 {
+    char key[HASH_SIZE];
     struct program *program = *made = calloc(1, sizeof *program);
     NEED_MEMORY(program, error);
     program->hash = launch_program_hash(launch);
@@ -573,8 +202,8 @@ static enum healcl_status make_program(struct healcl_device *device, const struc
     program->may_be_cached = true;
     program->local_size = launch->local_size;
     NEED_MEMORY(program->name && program->options, error);
-    TRY(find_options(device, program, error));
-    return find_key(device, program, error);
+    TRY(program_identify(device, program, key, error));
+    return shared_program_enter(device, program, key, error);
 }
 
 static void add_to_list(struct healcl_device *device, struct program *program)
@@ -672,7 +301,7 @@ struct builds {
 
 static bool is_tried(const struct program *program)
 {
-    return program->id || program->status != HEALCL_OK;
+    return program->shared->id || program->status != HEALCL_OK;
 }
 
 /* Builds a program, unless that was tried before. */
@@ -756,8 +385,7 @@ static struct builds *begin_builds(struct healcl_device *device)
     builds->device = device;
     (void)pthread_mutex_lock(&device->shared->lock);
     for (struct program *program = device->programs->list; program; program = program->next)
-        if (!program->shared && program->status == HEALCL_OK &&
-            !shared_program_use(device, program))
+        if (!is_tried(program))
             builds->items[builds->count++] = program;
     (void)pthread_mutex_unlock(&device->shared->lock);
     start_processes(builds);
@@ -775,18 +403,13 @@ static void end_builds(struct builds *builds)
     struct healcl_device *device = builds->device;
     /* Others who want the same programs wait. */
     (void)pthread_mutex_lock(&device->shared->lock);
-    for (size_t i = 0; i < builds->count; i++)
-        (void)shared_program_use(device, builds->items[i]);
     build_beside_processes(builds);
-    for (size_t i = 0; i < builds->count; i++) {
+    for (size_t i = 0; i < builds->count; i++)
         build_item(builds, i);
-        if (!builds->items[i]->shared)
-            (void)!share_built(device, builds->items[i], NULL);
-    }
     (void)pthread_mutex_unlock(&device->shared->lock);
     if (device->programs->keeps_binaries)
         for (size_t i = 0; i < builds->count; i++)
-            save_program(device, builds->items[i]);
+            program_save(device, builds->items[i]);
     drop_builds(builds);
 }
 
@@ -824,11 +447,11 @@ static struct builds *begin_plan(struct healcl_device *device, const struct prog
     beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
     beside->programs->builder = device->programs->keeps_binaries ? device->programs->builder : NULL;
     beside->programs->opening_trace = trace;
-    device_compile_ahead(beside, COMPILE_LIST);
+    beside->programs->ahead.what = COMPILE_LIST;
     lister->list(lister->plan, beside);
     struct builds *builds = begin_builds(beside);
     if (!builds)
-        healcl_device_close(beside);
+        device_close(beside);
     return builds;
 }
 
@@ -840,7 +463,7 @@ void device_build_abandon(struct healcl_device *device)
         return;
     struct healcl_device *beside = builds->device;
     drop_builds(builds);
-    healcl_device_close(beside);
+    device_close(beside);
 }
 
 /* Before the first program of a plan is built that is neither shared nor cached: has all of them
@@ -865,7 +488,7 @@ static void build_plan(struct healcl_device *device, const struct program *first
     end_builds(builds);
     programs->built += beside->programs->built;
     programs->loaded += beside->programs->loaded;
-    healcl_device_close(beside);
+    device_close(beside);
 }
 
 void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
@@ -882,13 +505,13 @@ static enum healcl_status build_or_share(struct healcl_device *device, struct pr
                                          struct healcl_error *error)
 {
     (void)pthread_mutex_lock(&device->shared->lock);
-    const bool is_shared = shared_program_use(device, program);
+    const bool is_built = program->shared->id;
     (void)pthread_mutex_unlock(&device->shared->lock);
-    if (is_shared)
+    if (is_built)
         return HEALCL_OK;
     build_plan(device, program);
     (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status = share_or_build(device, program, error);
+    enum healcl_status status = build_if_new(device, program, error);
     (void)pthread_mutex_unlock(&device->shared->lock);
     return status;
 }
@@ -912,14 +535,6 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
 }
 
 /* ---------------------------------------------------------------- kernels */
-
-cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
-                        const char *name, cl_int *code)
-{
-    char symbol[256];
-    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "", name);
-    return device->cl->clCreateKernel(program->id, symbol, code);
-}
 
 static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
                                      const char *name, struct healcl_error *error)

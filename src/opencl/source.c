@@ -1,0 +1,147 @@
+/* Sources of programs: their texts, options, and what identifies them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "opencl/internal.h"
+
+/* The files of cl/, embedded by the build. */
+extern const char healcl_cl_base_base_h[], healcl_cl_base_arithmetic_h[];
+#define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
+#include "opencl/programs.def"
+#undef PROGRAM
+
+static const struct {
+    const char *name, *text;
+} embedded[] = {
+#define PROGRAM(variable, name) {name, healcl_cl_##variable},
+#include "opencl/programs.def"
+#undef PROGRAM
+};
+
+static const char *find_source(const struct healcl_device *device, const char *name)
+{
+    for (const struct program_source *source = device->programs->added; source;
+         source = source->next)
+        if (strcmp(source->name, name) == 0)
+            return source->text;
+    for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
+        if (strcmp(embedded[i].name, name) == 0)
+            return embedded[i].text;
+    return NULL;
+}
+
+enum healcl_status device_add_program(struct healcl_device *device, const char *name,
+                                      const char *text, struct healcl_error *error)
+{
+    struct program_source *source = calloc(1, sizeof *source);
+    NEED_MEMORY(source, error);
+    *source = (struct program_source){device->programs->added, name, text};
+    device->programs->added = source;
+    return HEALCL_OK;
+}
+
+/* Part of every key: to be raised when the same sources and options yield a different binary. */
+#define PROGRAM_ABI "healcl binary 3"
+
+enum healcl_status program_texts_find(const struct healcl_device *device, const char *name,
+                                      const char *source, struct program_texts *found,
+                                      struct healcl_error *error)
+{
+    if (source) /* "scale.cl@" and a hash of what it holds */
+        snprintf(found->line, sizeof found->line, "\n#line 1 \"%.*s\"\n", (int)strcspn(name, "@"),
+                 name);
+    else
+        snprintf(found->line, sizeof found->line, "\n#line 1 \"cl/%s.cl\"\n", name);
+    if (!source)
+        source = find_source(device, name);
+    if (!source)
+        FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
+    const char *const texts[PROGRAM_TEXTS] = {"#line 1 \"cl/base/base.h\"\n",
+                                              healcl_cl_base_base_h,
+                                              "\n#line 1 \"cl/base/arithmetic.h\"\n",
+                                              healcl_cl_base_arithmetic_h,
+                                              found->line,
+                                              source};
+    memcpy(found->texts, texts, sizeof texts);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
+                                       FILE *stream, struct healcl_error *error)
+{
+    struct program_texts found;
+    const char *text = NULL;
+    for (const struct program *program = device->programs->list; program && !text;
+         program = program->next)
+        text = strcmp(program->name, name) == 0 ? program->text : NULL;
+    TRY(program_texts_find(device, name, text, &found, error));
+    for (size_t i = 0; i < PROGRAM_TEXTS; i++)
+        if (fputs(found.texts[i], stream) < 0)
+            FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written", name);
+    return HEALCL_OK;
+}
+
+/* Everything that the compiler gets beside the texts. */
+static enum healcl_status find_options(const struct healcl_device *device, struct program *program,
+                                       struct healcl_error *error)
+{
+    char options[LAUNCH_OPTIONS_SIZE + 128];
+    /* Drivers may print any warnings, as PoCL does for vectors wider than the target's registers:
+     * -w. Vendors want those of their own sources. */
+    const uint32_t limit = device->info.compiler_limit;
+    snprintf(options, sizeof options, "%s%s-D LOCAL_SIZE=%zu%s%s %s", program->text ? "" : "-w ",
+             limit == COMPILER_NOT_OPTIMIZING ? "-cl-opt-disable " : "", program->local_size,
+             limit != COMPILER_NO_LIMIT ? " -D NO_HINTS" : "",
+             device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
+             program->options);
+    program->all_options = strdup(options);
+    NEED_MEMORY(program->all_options, error);
+    return HEALCL_OK;
+}
+
+enum healcl_status program_identify(const struct healcl_device *device, struct program *program,
+                                    char key[HASH_SIZE], struct healcl_error *error)
+{
+    char arguments[24];
+    struct program_texts found;
+    TRY(find_options(device, program, error));
+    TRY(program_texts_find(device, program->name, program->text, &found, error));
+    const char *all[3 + PROGRAM_TEXTS] = {PROGRAM_ABI, program->all_options, arguments};
+    snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
+    memcpy(all + 3, found.texts, sizeof found.texts);
+    hash_texts(3 + PROGRAM_TEXTS, all, key);
+    if (device->programs->package)
+        snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", key);
+    else if (device->programs->cache_directory && !device->programs->distrusted)
+        cache_name(&device->info, "binary", 1, (const char *const[]){key}, program->binary_name);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- of launches */
+
+uint64_t kernel_arguments_hash(const struct launch *launch)
+{
+    unsigned char memory_of[LAUNCH_ARGUMENTS_MAX]; /* bytes of an element; 0 for a long */
+    if (!launch->source)
+        return 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++)
+        memory_of[i] = launch->arguments[i].buffer ? (unsigned char)launch->arguments[i].size : 0;
+    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
+                                XXH3_64bits(memory_of, launch->argument_count));
+}
+
+uint64_t launch_program_hash(const struct launch *launch)
+{
+    uint64_t seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
+                                         launch->local_size ^ kernel_arguments_hash(launch));
+    return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
+}
+
+uint64_t launch_kernel_hash(const struct launch *launch)
+{
+    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
+                                launch_program_hash(launch));
+}
