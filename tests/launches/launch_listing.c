@@ -6,9 +6,9 @@
  * A driver of its own stands in the place of OpenCL. It reports the same device on each machine,
  * has memory, and compiles and launches nothing: results are not computed. For each transcript
  * there are five parts: a run, the three runs of a session, and a run in a quarter of the tensors'
- * memory. A part begins with "= PART TRANSCRIPT". Its lines are "build OPTIONS PROGRAM" and
- * "GLOBAL LOCAL KERNEL OPTIONS PROGRAM", separated by tabs, in the order of the calls. An error is
- * a line, too.
+ * memory. Then come the calls of `healcl check --quick`, a part for each operation. A part begins
+ * with "= PART NAME". Its lines are "build OPTIONS PROGRAM" and "GLOBAL LOCAL KERNEL OPTIONS
+ * PROGRAM", separated by tabs, in the order of the launches. An error is a line, too.
  */
 #include <CL/cl.h>
 #include <stdbool.h>
@@ -21,6 +21,8 @@
 #include "opencl/opening.h"
 #include "plan/plan.h"
 #include "run/transcript.h"
+#include "tools/coverage.h"
+#include "tools/sequence.h"
 
 static cl_device_type type;
 
@@ -92,7 +94,7 @@ static cl_int get_device(cl_device_id id, cl_device_info what, size_t size, void
         {CL_DEVICE_TYPE, type, sizeof(cl_device_type)},
         {CL_DEVICE_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE,
          sizeof(cl_command_queue_properties)},
-        {CL_DEVICE_MAX_COMPUTE_UNITS, 16, sizeof(cl_uint)},
+        {CL_DEVICE_MAX_COMPUTE_UNITS, is_cpu ? 4 : 16, sizeof(cl_uint)},
         {CL_DEVICE_MAX_CLOCK_FREQUENCY, 1000, sizeof(cl_uint)},
         {CL_DEVICE_ADDRESS_BITS, 64, sizeof(cl_uint)},
         {CL_DEVICE_GLOBAL_MEM_SIZE, (cl_ulong)16 << 30, sizeof(cl_ulong)},
@@ -123,11 +125,9 @@ static cl_int get_device(cl_device_id id, cl_device_info what, size_t size, void
 
 /* ---------------------------------------------------------------- contexts, queues and events */
 
-static cl_context create_context(const cl_context_properties *properties, cl_uint count,
-                                 const cl_device_id *devices,
-                                 void(CL_CALLBACK *notify)(const char *, const void *, size_t,
-                                                           void *),
-                                 void *data, cl_int *code)
+static cl_context create_context(
+    const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *data, cl_int *code)
 {
     (void)properties, (void)count, (void)devices, (void)notify, (void)data;
     *code = CL_SUCCESS;
@@ -443,13 +443,54 @@ static void list(const char *file)
         if (status != HEALCL_OK)
             break;
         status = i == 1 ? run_session(transcript, file, device, &error)
-                        : run(transcript, file, device, i == 0 ? 0 : transcript->plan->bytes_peak / 4, &error);
+                        : run(transcript, file, device,
+                              i == 0 ? 0 : transcript->plan->bytes_peak / 4, &error);
         healcl_device_close(device);
     }
     if (status != HEALCL_OK)
         printf("error\t%s\n", error.message);
     healcl_error_clear(&error);
     healcl_transcript_close(transcript);
+}
+
+/* ---------------------------------------------------------------- calls */
+
+/* All calls differ, as nothing is computed. */
+static void ignore(void *context, const struct coverage_row *row, const struct coverage_cell *cell,
+                   const struct manifest_kernel *kernel, const struct healcl_error *why)
+{
+    (void)context, (void)row, (void)cell, (void)kernel, (void)why;
+}
+
+/* The random calls and sequences of `healcl check --quick`, which find every variant. */
+static void list_calls(void)
+{
+    const struct coverage_observer observer = {NULL, ignore};
+    struct healcl_error error = {0};
+    struct healcl_device *device;
+    struct coverage_sizes sizes;
+    struct coverage_row *rows;
+    struct variants variants;
+    uint64_t changes[PASS_COUNT] = {0};
+    if (device_open(&listing, NULL, &device, &error) != HEALCL_OK)
+        abort();
+    device->callers.no_fallback = true;
+    variants_init(&variants, device);
+    coverage_sizes_init(&sizes, true);
+    const size_t count = coverage_rows(&rows);
+    for (size_t i = 0; i < count; i++) {
+        printf("= calls\t%s\n", rows[i].form->operation->name);
+        rows[i].variants = &variants;
+        coverage_check(device, &sizes, NULL, &rows[i], &observer);
+    }
+    printf("= calls\tsequences\n");
+    for (uint32_t i = 0; i < SEQUENCES_FIRST + SEQUENCES_MORE; i++) {
+        bool skipped;
+        (void)!sequence_check(&variants, i, i >= SEQUENCES_FIRST, &skipped, changes, &error);
+        healcl_error_clear(&error);
+    }
+    free(rows);
+    healcl_device_close(device);
 }
 
 int main(int argc, char **argv)
@@ -461,5 +502,6 @@ int main(int argc, char **argv)
                                          : CL_DEVICE_TYPE_ACCELERATOR;
     for (int i = 2; i < argc; i++)
         list(argv[i]);
+    list_calls();
     return 0;
 }

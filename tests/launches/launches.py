@@ -4,17 +4,18 @@
 
     launches.py LAUNCH_LISTING [--update | --full]
 
-launch_listing runs the transcripts, bundled and those of the conformance set where it is there, on
-devices of each kind that compute nothing. For each kind, launches.txt has the programs of bundled
+launch_listing runs the transcripts, bundled and those of the conformance set where it is there, and
+random calls of each operation, on devices of each kind that compute nothing. For each kind, launches.txt has the programs of bundled
 transcripts with their options, without the -D, and how often they are built. Behind a kernel are
 its sizes, GLOBAL/LOCAL, and the launches in first runs + those in later ones. A line for each
 transcript has its launches, and a hash of its whole listing: also of a run with little memory.
-Transcripts of the conformance set count as long as the file is the one that was listed.
+Calls have a line for each operation. Transcripts of the conformance set count as long as the file is the one that was listed.
 
 --update writes launches.txt; read the difference. --full prints whole listings: compare them with
 those of another commit's launch_listing.
 """
 import collections
+import concurrent.futures
 import hashlib
 import os
 import subprocess
@@ -25,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GOLDEN = HERE / "launches.txt"
 KINDS = ["cpu", "gpu", "accelerator"]
-PARTS = ["run", "first", "second", "third", "quarter"]
+PARTS = ["run", "first", "second", "third", "quarter", "calls"]
 COUNTED = ["first", "third"]
 
 
@@ -47,11 +48,13 @@ def list_kind(program, kind, names):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HEALCL_")}
     text = subprocess.run([program, kind, *names], env={**environment, "HEALCL_CACHE_DIR": ""},
                           stdout=subprocess.PIPE, text=True, check=True).stdout
-    listing = {name: {part: collections.Counter() for part in PARTS} for name in names.values()}
+    listing = {}
     for line in text.splitlines():
         if line.startswith("= "):
-            part, path = line[2:].split("\t")
-            lines = listing[names[Path(path)]][part]
+            part, of = line[2:].split("\t")
+            name = f"{of}, calls" if part == "calls" else names[Path(of)]
+            parts = listing.setdefault(name, {part: collections.Counter() for part in PARTS})
+            lines = parts[part]
         else:
             lines[line] += 1
     for name, parts in listing.items():
@@ -64,7 +67,7 @@ def list_kind(program, kind, names):
 
 def whole_text(parts):
     """All that is listed of a transcript."""
-    return "".join(f"{part}\t{count}\t{line}\n" for part in (*COUNTED, "quarter")
+    return "".join(f"{part}\t{count}\t{line}\n" for part in (*COUNTED, "quarter", "calls")
                    for line, count in sorted(parts[part].items()))
 
 
@@ -98,9 +101,10 @@ def make(listings):
     for kind, listing in listings.items():
         lines += [kind, *kind_lines(listing)]
     for kind, listing in listings.items():
-        lines.append(f"{kind}, transcripts")
+        lines.append(f"{kind}, listings")
         for name, parts in listing.items():
-            launched = "+".join(str(sum(parts[part].values())) for part in COUNTED)
+            launched = "+".join(str(sum(parts[part].values()))
+                                for part in (["calls"] if parts["calls"] else COUNTED))
             lines.append(f"  {name} {launched} {short_hash(whole_text(parts).encode())}")
     return lines
 
@@ -128,7 +132,8 @@ def held(line):
 def main():
     program, *options = sys.argv[1:]
     names = transcripts()
-    listings = {kind: list_kind(program, kind, names) for kind in KINDS}
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        listings = dict(zip(KINDS, pool.map(lambda kind: list_kind(program, kind, names), KINDS)))
     lines = make(listings)
     if options == ["--full"]:
         for kind, listing in listings.items():
@@ -148,7 +153,8 @@ def main():
     different += [f"+ {line}" for line in now if line not in set(known)]
     print(*different, sep="\n")
     if different:
-        raise SystemExit(f"{len(different)} lines differ; ninja update_launches writes launches.txt")
+        raise SystemExit(f"{len(different)} lines differ; --full shows what a hash stands for, and "
+                         "ninja update_launches writes launches.txt")
     print(f"{len(now)} lines are the same, of {len(names)} transcripts")
 
 
