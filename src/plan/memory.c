@@ -429,9 +429,7 @@ static enum healcl_status begin_cut(struct memory *memory, const struct step *st
     TRY(spill(memory, storage, error));
     TRY(drop(memory, storage, error));
     bool writes = i == STEP_OUT || storage == step->out->storage;
-    return writes || state->source != MEMORY_UPLOAD || state->upload->payload->fortran_order
-               ? hold(memory, storage, error)
-               : HEALCL_OK;
+    return writes || state->source != MEMORY_UPLOAD ? hold(memory, storage, error) : HEALCL_OK;
 }
 
 static void count_slices(struct memory *memory, const struct step *step,

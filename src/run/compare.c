@@ -1,6 +1,5 @@
 #include "run/compare.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/parallel.h"
@@ -90,25 +89,6 @@ enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elemen
     return HEALCL_OK;
 }
 
-/* Compares with values in Fortran order. They cannot be compared piece by piece, so all are
- * read. */
-static enum healcl_status compare_whole(enum dtype dtype, int64_t elements, const void *data,
-                                        const struct payload *expected,
-                                        struct comparison *comparison, struct healcl_error *error)
-{
-    const int64_t copy = layout_elements(&expected->layout);
-    int64_t *values = malloc((size_t)copy * sizeof *values);
-    NEED_MEMORY(values, error);
-    enum healcl_status status = payload_read(expected, DTYPE_INT64, values, error);
-    for (int64_t i = 0; i < elements && status == HEALCL_OK; i++) {
-        const int64_t actual = dtype_load(dtype, data, i);
-        if (actual != values[i % copy])
-            note(comparison, i, actual, values[i % copy]);
-    }
-    free(values);
-    return status;
-}
-
 enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, const void *data,
                                   const struct payload *expected, struct comparison *comparison,
                                   struct healcl_error *error)
@@ -116,8 +96,5 @@ enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, 
     *comparison = (struct comparison){.same_shape = compare_same_shape(shape, expected)};
     if (!comparison->same_shape)
         return HEALCL_OK;
-    const int64_t elements = layout_elements(shape);
-    return expected->fortran_order
-               ? compare_whole(dtype, elements, data, expected, comparison, error)
-               : compare_piece(dtype, 0, elements, data, expected, comparison, error);
+    return compare_piece(dtype, 0, layout_elements(shape), data, expected, comparison, error);
 }

@@ -24,15 +24,13 @@ bool comparison_is_equal(const struct comparison *comparison);
 bool compare_same_shape(const struct layout *shape, const struct payload *expected);
 
 /* Compares data with a payload by value; their dtypes may differ. data: elements of `dtype`,
- * packed, in C order. The payload is decoded one block at a time, unless it is in Fortran order.
- * Errors: HEALCL_NO_MEMORY. */
+ * packed, in C order. The payload is decoded one block at a time. Errors: HEALCL_NO_MEMORY. */
 enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, const void *data,
                                   const struct payload *expected, struct comparison *comparison,
                                   struct healcl_error *error);
 
 /* Compares elements [first, first + elements) of a result, which begin at data, in C order. Adds
- * the differences to `comparison`, whose same_shape must be true. `expected` must not be in Fortran
- * order. Errors: HEALCL_NO_MEMORY. */
+ * the differences to `comparison`, whose same_shape must be true. Errors: HEALCL_NO_MEMORY. */
 enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
                                  const void *data, const struct payload *expected,
                                  struct comparison *comparison, struct healcl_error *error);

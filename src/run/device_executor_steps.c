@@ -24,14 +24,11 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
                                        struct healcl_error *error)
 {
     struct decoding *decoding = context;
-    const struct payload *payload = decoding->payload;
     const uint64_t start = monotonic_nanoseconds(), size = dtype_size(decoding->dtype);
     size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
     enum healcl_status status =
-        payload->fortran_order
-            ? payload_read(payload, decoding->dtype, memory, error)
-            : payload_read_part(payload, decoding->dtype, (int64_t)(offset / size),
-                                (int64_t)(bytes / size), memory, error);
+        payload_read_part(decoding->payload, decoding->dtype, (int64_t)(offset / size),
+                          (int64_t)(bytes / size), memory, error);
     trace_end(decoding->self->base.trace, span);
     decoding->self->result->decode_nanoseconds += monotonic_nanoseconds() - start;
     if (decoding->copy)
@@ -49,21 +46,11 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
     struct buffer_place memory;
     const struct buffer_place *place = launcher_place(&self->launcher, storage, &memory);
     struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
-    const uint64_t bytes = storage_bytes(storage);
     decoding.copy = copy;
     TRY(payload_check_data(payload, error));
     TRY(source_check_size(self->launcher.plan->source, error));
-    if (!payload->fortran_order)
-        return device_upload(device, place, bytes, &(struct device_filler){decode_piece, &decoding},
-                             buffer, error);
-    /* Neighbours in the file can be far apart in the tensor, so it is decoded as a whole. */
-    void *whole = malloc(bytes);
-    NEED_MEMORY(whole, error);
-    enum healcl_status status = decode_piece(&decoding, 0, bytes, whole, error);
-    if (status == HEALCL_OK)
-        status = device_upload_memory(device, place, bytes, whole, buffer, error);
-    free(whole);
-    return status;
+    return device_upload(device, place, storage_bytes(storage),
+                         &(struct device_filler){decode_piece, &decoding}, buffer, error);
 }
 
 /* ---------------------------------------------------------------- steps on the host */

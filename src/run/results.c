@@ -320,8 +320,7 @@ static bool takes_pieces(void *context, const struct step *step)
 {
     const struct results *results = context;
     const struct tensor *tensor = step->in[0];
-    return !results->list && step->payload && compare_same_shape(&tensor->layout, step->payload) &&
-           !step->payload->fortran_order;
+    return !results->list && step->payload && compare_same_shape(&tensor->layout, step->payload);
 }
 
 /* A result whose shape is not the expected one is wrong, whatever its data are. */

@@ -61,9 +61,7 @@ static enum healcl_status read_upload(struct device_executor *self, const struct
     }
     TRY(payload_check_data(payload, error));
     TRY(source_check_size(self->launcher.plan->source, error));
-    TRY(count == storage->elements
-            ? payload_read(payload, storage->dtype, memory, error)
-            : payload_read_part(payload, storage->dtype, first, count, memory, error));
+    TRY(payload_read_part(payload, storage->dtype, first, count, memory, error));
     payload_forget(payload, self->launcher.plan->source);
     return HEALCL_OK;
 }

@@ -101,7 +101,7 @@ static enum healcl_status read_elements(const struct payload *payload, int64_t f
 static enum healcl_status read_block(const struct payload *payload, int64_t first, size_t count,
                                      int64_t *values, struct healcl_error *error)
 {
-    int64_t elements[BLOCK_ELEMENTS] = {0};
+    int64_t elements[BLOCK_ELEMENTS];
     const bool swaps = needs_swap(payload);
     TRY(read_elements(payload, first, count, elements, error));
     for (size_t i = 0; i < count; i++) {
@@ -114,20 +114,26 @@ static enum healcl_status read_block(const struct payload *payload, int64_t firs
     return HEALCL_OK;
 }
 
-/* Number of contiguous elements of a part in the file's C order; 0 for a whole payload. */
-static int64_t run_of(const struct payload *payload)
+/* The position of an element in the file. element: counted in C order, in the part that the payload
+ * describes. */
+static int64_t file_position(const struct payload *payload, int64_t element)
 {
-    return payload->part.size * payload->layout.stride[payload->part.axis];
-}
-
-/* The position of an element in the whole payload. */
-static int64_t whole_position(const struct payload *payload, int64_t element)
-{
+    const struct layout *layout = &payload->layout;
     const struct healcl_part *part = &payload->part;
-    if (part->period == 0)
+    int64_t position = 0, stride = 1;
+    if (part->period == 0 && !payload->fortran_order)
         return element;
-    const int64_t stride = payload->layout.stride[part->axis], run = run_of(payload);
-    return element / run * part->period * stride + part->start * stride + element % run;
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        const uint32_t axis = payload->fortran_order ? i : layout->rank - 1 - i;
+        int64_t size = layout->shape[axis], index = element / layout->stride[axis] % size;
+        if (part->period > 0 && axis == part->axis) {
+            index = index / part->size * part->period + part->start + index % part->size;
+            size = size / part->size * part->period;
+        }
+        position += index * stride;
+        stride *= size;
+    }
+    return position;
 }
 
 /* ---------------------------------------------------------------- parsing */
@@ -206,15 +212,18 @@ enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payl
 
 /* ---------------------------------------------------------------- reading */
 
-/* Where values are stored: elements of an array of dtype. */
+/* Where values are stored: elements of an array of dtype. Elements that are neighbours in the file
+ * are `stride` apart in the array, since the file may be in Fortran order. `run`, a multiple of
+ * stride: after so many elements of the payload, neighbours in the file end. */
 struct target {
     const struct payload *payload;
     enum dtype dtype;
     void *array;
     int64_t first; /* the C-order position in the payload of the array's first element */
+    int64_t stride, run;
 };
 
-/* Stores values from a position of the array on. */
+/* Stores values that are neighbours in the file, from a position of the array on. */
 static enum healcl_status store(const struct target *target, const int64_t *values, size_t count,
                                 int64_t position, struct healcl_error *error)
 {
@@ -223,12 +232,12 @@ static enum healcl_status store(const struct target *target, const int64_t *valu
     while (good < (int64_t)count && dtype_holds(target->dtype, values[good]))
         good++;
     for (int64_t i = 0; i < good; i++)
-        dtype_store(target->dtype, target->array, position + i, values[i]);
+        dtype_store(target->dtype, target->array, position + i * target->stride, values[i]);
     if (good < (int64_t)count)
-        REFUSE_FOR(
-            error, DATA, "value %" PRId64 " at %s does not fit %s", values[good],
-            layout_index_text(&target->payload->layout, target->first + position + good, index),
-            dtype_name(target->dtype));
+        REFUSE_FOR(error, DATA, "value %" PRId64 " at %s does not fit %s", values[good],
+                   layout_index_text(&target->payload->layout,
+                                     target->first + position + good * target->stride, index),
+                   dtype_name(target->dtype));
     return HEALCL_OK;
 }
 
@@ -240,47 +249,22 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
     return HEALCL_OK;
 }
 
-/* Reads a target's elements, which are contiguous in the file. */
-static enum healcl_status read_run(const struct target *target, int64_t count,
+/* Reads elements that are neighbours in the file to a position of the array. */
+static enum healcl_status read_run(const struct target *target, int64_t position, int64_t count,
                                    struct healcl_error *error)
 {
     const struct payload *payload = target->payload;
-    const int64_t whole = whole_position(payload, target->first);
-    if (target->dtype == payload->dtype && !needs_swap(payload))
-        return read_elements(payload, whole, (size_t)count, target->array, error);
+    const int64_t from = file_position(payload, target->first + position);
     int64_t values[BLOCK_ELEMENTS];
+    if (target->stride == 1 && target->dtype == payload->dtype && !needs_swap(payload))
+        return read_elements(payload, from, (size_t)count,
+                             (char *)target->array + (size_t)position * dtype_size(target->dtype),
+                             error);
     for (int64_t done = 0; done < count;) {
         size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
-        TRY(read_block(payload, whole + done, part, values, error));
-        TRY(store(target, values, part, done, error));
+        TRY(read_block(payload, from + done, part, values, error));
+        TRY(store(target, values, part, position + done * target->stride, error));
         done += (int64_t)part;
-    }
-    return HEALCL_OK;
-}
-
-/* Reads in the file's order, which is C order of the axes from the last to the first one. */
-static enum healcl_status read_fortran_order(const struct target *target,
-                                             struct healcl_error *error)
-{
-    const struct layout *layout = &target->payload->layout;
-    struct layout reversed = {.rank = layout->rank};
-    for (uint32_t axis = 0; axis < layout->rank; axis++) {
-        reversed.shape[axis] = layout->shape[layout->rank - 1 - axis];
-        reversed.stride[axis] = layout->stride[layout->rank - 1 - axis];
-    }
-    const int64_t elements = layout_elements(layout);
-    int64_t values[BLOCK_ELEMENTS], next = 0; /* in the file */
-    size_t used = 0, have = 0;                /* of values */
-    struct walk walk;
-    const struct layout *layouts[] = {&reversed};
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), used++) {
-        if (used == have) {
-            used = 0;
-            have = elements - next < BLOCK_ELEMENTS ? (size_t)(elements - next) : BLOCK_ELEMENTS;
-            TRY(read_block(target->payload, next, have, values, error));
-            next += (int64_t)have;
-        }
-        TRY(store(target, values + used, 1, walk.position[0], error));
     }
     return HEALCL_OK;
 }
@@ -300,63 +284,45 @@ void payload_narrow(struct payload *payload, const struct healcl_part *part)
     payload->layout = layout_packed(&payload->layout);
 }
 
-/* Reads a part of a payload in Fortran order: reads the whole, and stores only the part. */
-static enum healcl_status read_fortran_part(const struct payload *payload, enum dtype dtype,
-                                            void *array, struct healcl_error *error)
-{
-    const size_t size = dtype_size(dtype);
-    const int64_t run = run_of(payload), count = layout_elements(&payload->layout);
-    const struct healcl_part *part = &payload->part;
-    struct payload whole = *payload;
-    whole.part = (struct healcl_part){.period = 0};
-    whole.layout.shape[part->axis] = whole.layout.shape[part->axis] / part->size * part->period;
-    whole.layout = layout_packed(&whole.layout);
-    char *elements = malloc((size_t)layout_elements(&whole.layout) * size);
-    NEED_MEMORY(elements, error);
-    enum healcl_status status = payload_read(&whole, dtype, elements, error);
-    for (int64_t i = 0; i < count && status == HEALCL_OK; i += run)
-        memcpy((char *)array + (size_t)i * size,
-               elements + (size_t)whole_position(payload, i) * size, (size_t)run * size);
-    free(elements);
-    return status;
-}
-
-enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
-                                struct healcl_error *error)
-{
-    const struct target target = {.payload = payload, .dtype = dtype, .array = array};
-    if (payload->fortran_order && payload->part.period > 0)
-        return read_fortran_part(payload, dtype, array, error);
-    if (payload->fortran_order)
-        return read_fortran_order(&target, error);
-    return payload_read_part(payload, dtype, 0, layout_elements(&payload->layout), array, error);
-}
-
 /* Reads elements of a target from number target->first + first on, to the same positions of its
  * array. */
 static enum healcl_status read_range(void *context, uint32_t part, int64_t first, int64_t count,
                                      struct healcl_error *error)
 {
     const struct target *target = context;
-    const int64_t run = run_of(target->payload);
+    const int64_t stride = target->stride, run = target->run, end = first + count;
     (void)part;
-    for (int64_t size; count > 0; first += size, count -= size) {
-        const int64_t from = target->first + first;
-        size = run > 0 && run - from % run < count ? run - from % run : count;
-        const struct target run_target = {
-            target->payload, target->dtype,
-            (char *)target->array + (size_t)first * dtype_size(target->dtype), from};
-        TRY(read_run(&run_target, size, error));
-    }
+    for (int64_t start = first; start < end && start < first + stride; start++)
+        for (int64_t at = start, size; at < end; at += size * stride) {
+            const int64_t left = run - (target->first + at) % run;
+            size = ((left < end - at ? left : end - at) + stride - 1) / stride;
+            TRY(read_run(target, at, size, error));
+        }
     return HEALCL_OK;
 }
 
 enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
                                      int64_t count, void *array, struct healcl_error *error)
 {
-    struct target target = {payload, dtype, array, first};
+    const struct layout *layout = &payload->layout;
+    const struct healcl_part *part = &payload->part;
+    struct target target = {payload, dtype, array, first, 1, layout_elements(layout)};
+    uint32_t axis = 0; /* the first one that is longer than 1 in the file */
     TRY(payload_check_data(payload, error));
+    while (payload->fortran_order && layout->shape[axis] == 1 &&
+           !(part->period > 1 && axis == part->axis))
+        axis++;
+    if (payload->fortran_order)
+        target.stride = layout->stride[axis];
+    if (part->period > 0 && (!payload->fortran_order || axis == part->axis))
+        target.run = part->size * layout->stride[part->axis];
     return parallel_do(count, dtype_size(dtype), read_range, &target, NULL, error);
+}
+
+enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
+                                struct healcl_error *error)
+{
+    return payload_read_part(payload, dtype, 0, layout_elements(&payload->layout), array, error);
 }
 
 void payload_forget(const struct payload *payload, const struct source *source)

@@ -25,8 +25,8 @@ struct payload {
     uint32_t data_offset; /* length of the .npy header: decoded bytes before the first element */
     enum dtype dtype;
     bool big_endian;
-    /* The first axis varies fastest in the file. False if at most one axis is longer than 1, or
-     * there are no elements: the orders are then equal. */
+    /* The first axis varies fastest in the file; only payload.c needs to know. False if at most one
+     * axis is longer than 1, or there are no elements: the orders are then equal. */
     bool fortran_order;
     struct layout layout; /* the shape, with C-order strides whatever the file's order */
     /* The part that the shape describes. Of every `period` indices of an axis, it has `size`
@@ -72,7 +72,8 @@ enum healcl_status payload_read(const struct payload *payload, enum dtype dtype,
                                 struct healcl_error *error);
 
 /* Reads elements [first, first + count), counted in C order, in the same way. It does not read the
- * elements before them. Not for payloads in Fortran order. */
+ * elements before them. In Fortran order, an element is read at a time if the part does not reach
+ * along the first axis. */
 enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
                                      int64_t count, void *array, struct healcl_error *error);
 

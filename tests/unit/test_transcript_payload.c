@@ -111,6 +111,36 @@ static void test_extreme_values(void **state)
     }
 }
 
+/* Reads ranges of a payload whose values are their position in C order, modulo 100: from many
+ * elements on, and in a part of each axis. */
+static void expect_ranges(const struct payload *payload, enum dtype dtype, const int64_t *expected)
+{
+    struct healcl_error error = {.detail = NULL};
+    const struct layout *layout = &payload->layout;
+    const int64_t count = layout_elements(layout);
+    int64_t *array = malloc((size_t)count * sizeof *array + 1);
+    assert_non_null(array);
+    for (int64_t first = 0; first < count; first += 1 + count / 50) {
+        const int64_t size = (count - first) / (1 + first % 3);
+        expect_ok(payload_read_part(payload, dtype, first, size, array, &error), &error);
+        for (int64_t i = 0; i < size; i++)
+            assert_int_equal(dtype_load(dtype, array, i), expected[first + i]);
+    }
+    for (uint32_t i = 0; i < 2 * layout->rank && count > 0; i++) {
+        const uint32_t axis = i / 2;
+        const int64_t shape = layout->shape[axis], stride = layout->stride[axis];
+        const int64_t period = i % 2 && shape % 3 == 0 ? 3 : shape, size = (period + 1) / 2;
+        const struct healcl_part part = {axis, period - size, size, period};
+        struct payload half = *payload;
+        payload_narrow(&half, &part);
+        expect_ok(payload_read(&half, dtype, array, &error), &error);
+        for (int64_t k = 0, run = size * stride; k < layout_elements(&half.layout); k++)
+            assert_int_equal(dtype_load(dtype, array, k),
+                             expected[k / run * period * stride + part.start * stride + k % run]);
+    }
+    free(array);
+}
+
 /* Values that are their own position in C order, given in Fortran order. */
 static void check_fortran(uint32_t rank, const int64_t *shape, const char *text)
 {
@@ -133,8 +163,10 @@ static void check_fortran(uint32_t rank, const int64_t *shape, const char *text)
     }
     for (int j = 0; j < DESCR_COUNT; j++) {
         struct sample sample = make_sample(descrs[j], true, text, file, (size_t)count);
-        for (size_t k = 0; k < DTYPE_COUNT; k++)
+        for (size_t k = 0; k < DTYPE_COUNT; k++) {
             expect_values(&sample.payload, all_dtypes[k], expected);
+            expect_ranges(&sample.payload, all_dtypes[k], expected);
+        }
         free(sample.text);
     }
     free(expected);
