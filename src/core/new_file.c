@@ -11,7 +11,7 @@
 #include "core/registry.h"
 
 /* is_written: the temporary file has been renamed; otherwise it is removed. */
-static void release(struct new_file *file, bool is_written)
+static void new_file_release(struct new_file *file, bool is_written)
 {
     if (file->temporary && !is_written)
         (void)unlink(file->temporary);
@@ -112,7 +112,7 @@ static enum healcl_status open_as(struct new_file *file, const char *path, bool 
     NEED_MEMORY(file->path, error);
     enum healcl_status status = is_cached ? HEALCL_OK : new_file_check(file->path, error);
     if (status != HEALCL_OK) {
-        release(file, false);
+        new_file_release(file, false);
         return status;
     }
     const int descriptor = open_descriptor(file);
@@ -123,7 +123,7 @@ static enum healcl_status open_as(struct new_file *file, const char *path, bool 
     if (descriptor >= 0)
         close(descriptor);
     status = cannot_write(file, code, error);
-    release(file, false);
+    new_file_release(file, false);
     return status;
 }
 
@@ -158,7 +158,7 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
         code = errno;
     if (status == HEALCL_OK && code != 0)
         status = cannot_write(file, code, error);
-    release(file, status == HEALCL_OK);
+    new_file_release(file, status == HEALCL_OK);
     return status;
 }
 
@@ -167,5 +167,5 @@ void new_file_discard(struct new_file *file)
     if (!file->stream)
         return;
     fclose(file->stream);
-    release(file, false);
+    new_file_release(file, false);
 }

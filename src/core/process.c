@@ -27,7 +27,7 @@ enum { CODES = 16, LAST_MARK = 0x20, REPORT_MARK = 0x40, STATUS_MARK = 0x40, KER
 
 static int verdict_file = -1;
 
-static void say(unsigned word)
+static void process_say(unsigned word)
 {
     const unsigned char byte = (unsigned char)word;
     if (verdict_file >= 0)
@@ -46,7 +46,7 @@ bool verdict_is_asked(void)
 
 void verdict_report_file(uint32_t i)
 {
-    say(REPORT_MARK | i);
+    process_say(REPORT_MARK | i);
 }
 
 void verdict_kernel(const char *name)
@@ -55,20 +55,20 @@ void verdict_kernel(const char *name)
     if (strncmp(name, last, sizeof last - 1) == 0)
         return;
     snprintf(last, sizeof last, "%s", name);
-    say(KERNEL_MARK);
+    process_say(KERNEL_MARK);
     for (const char *c = last; *c; c++)
-        say(KERNEL_MARK | (unsigned char)*c);
+        process_say(KERNEL_MARK | (unsigned char)*c);
 }
 
 int verdict_report(int code)
 {
-    say((unsigned)code);
+    process_say((unsigned)code);
     return verdict_file >= 0 ? STATUS_MARK | code : code;
 }
 
 void verdict_report_last(int code)
 {
-    say(LAST_MARK | (unsigned)code);
+    process_say(LAST_MARK | (unsigned)code);
 }
 
 void verdict_read(int pipe, struct verdict *verdict)
@@ -263,8 +263,8 @@ bool process_pipe(int pair[2])
     return true;
 }
 
-static enum healcl_status start(const struct task *task, struct child *child,
-                                struct healcl_error *error)
+static enum healcl_status process_start_task(const struct task *task, struct child *child,
+                                             struct healcl_error *error)
 {
     int pipes[3][2], made = 0; /* data, errors, words */
     while (made < 3 && process_pipe(pipes[made]))
@@ -380,9 +380,9 @@ static bool has_ended(const struct child *child, bool wait, int *status, struct 
 }
 
 /* Reads until the child ends or must be ended. Sets result->end to the reason. */
-static enum healcl_status follow(struct child *child, uint64_t deadline,
-                                 struct process_result *result, int *status, struct rusage *usage,
-                                 struct healcl_error *error)
+static enum healcl_status process_follow(struct child *child, uint64_t deadline,
+                                         struct process_result *result, int *status,
+                                         struct rusage *usage, struct healcl_error *error)
 {
     bool ended = false;
     enum healcl_status reading = HEALCL_OK;
@@ -412,8 +412,9 @@ static enum healcl_status follow(struct child *child, uint64_t deadline,
     return reading;
 }
 
-static enum healcl_status run(const struct task *task, uint32_t seconds,
-                              struct process_result *result, struct healcl_error *error)
+static enum healcl_status process_run_task(const struct task *task, uint32_t seconds,
+                                           struct process_result *result,
+                                           struct healcl_error *error)
 {
     *result = (struct process_result){.end = PROCESS_EXITED};
     struct sigaction before[INTERRUPT_COUNT];
@@ -422,10 +423,10 @@ static enum healcl_status run(const struct task *task, uint32_t seconds,
     int status = 0;
     catch_interrupts(before);
     uint64_t begin = monotonic_nanoseconds();
-    enum healcl_status outcome = start(task, &child, error);
+    enum healcl_status outcome = process_start_task(task, &child, error);
     if (outcome == HEALCL_OK) {
         uint64_t deadline = begin + (uint64_t)seconds * SECOND;
-        outcome = follow(&child, deadline, result, &status, &usage, error);
+        outcome = process_follow(&child, deadline, result, &status, &usage, error);
         result->nanoseconds = monotonic_nanoseconds() - begin;
         result->bytes_peak = (uint64_t)usage.ru_maxrss * 1024;
         if (result->end == PROCESS_EXITED && WIFSIGNALED(status))
@@ -448,13 +449,13 @@ static enum healcl_status run(const struct task *task, uint32_t seconds,
 enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
                                struct process_result *result, struct healcl_error *error)
 {
-    return run(&(const struct task){.arguments = arguments}, seconds, result, error);
+    return process_run_task(&(const struct task){.arguments = arguments}, seconds, result, error);
 }
 
 enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
                                 struct process_result *result, struct healcl_error *error)
 {
-    return run(&(const struct task){.function = function}, seconds, result, error);
+    return process_run_task(&(const struct task){.function = function}, seconds, result, error);
 }
 
 void process_result_release(struct process_result *result)

@@ -36,7 +36,8 @@ static struct shared {
 
 static struct slot mappings[SLOTS];
 
-static void note(struct slot table[SLOTS], const void *begin, size_t length, const char *path)
+static void registry_note(struct slot table[SLOTS], const void *begin, size_t length,
+                          const char *path)
 {
     size_t i = 0;
     pthread_mutex_lock(&lock);
@@ -64,7 +65,7 @@ int temporary_create(const char *path, mode_t mode)
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     const int code = errno;
     if (file >= 0)
-        note(shared->temporaries, NULL, 0, path);
+        registry_note(shared->temporaries, NULL, 0, path);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = code;
     return file;
@@ -148,7 +149,7 @@ bool trial_end(bool goes_on)
 
 void mapping_note(const void *begin, size_t length, const char *path)
 {
-    note(mappings, begin, length, path);
+    registry_note(mappings, begin, length, path);
 }
 
 void mapping_forget(const void *begin)

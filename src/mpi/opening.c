@@ -41,8 +41,8 @@ static void take_hashes(struct opening *opening)
     hash_bytes(facts, sizeof facts, opening->plan_hash);
 }
 
-static enum healcl_status compare(const struct opening *opening, const struct ranks *ranks,
-                                  struct healcl_error *error)
+static enum healcl_status opening_compare(const struct opening *opening, const struct ranks *ranks,
+                                          struct healcl_error *error)
 {
     static const char *const what[] = {"version of healcl", "transcript", "plan"};
     const char *const version[] = {healcl_version(), healcl_commit()};
@@ -92,8 +92,8 @@ static size_t device_of(const struct device_info *list, size_t count, size_t bes
     return best;
 }
 
-static enum healcl_status choose(struct opening *opening, const struct ranks *ranks,
-                                 struct healcl_error *error)
+static enum healcl_status opening_choose(struct opening *opening, const struct ranks *ranks,
+                                         struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
@@ -137,7 +137,7 @@ int opening_open(struct opening *opening, struct ranks *ranks)
     const char *file = NULL;
     enum healcl_status status = HEALCL_OK;
     if (!opening->reference)
-        status = choose(opening, ranks, &error);
+        status = opening_choose(opening, ranks, &error);
     if (status == HEALCL_OK) {
         status = open_transcript(opening, ranks, &error);
         /* The message about an unreadable file already names it. */
@@ -145,7 +145,7 @@ int opening_open(struct opening *opening, struct ranks *ranks)
     }
     int code = ranks_agree(ranks, status, file, &error);
     if (code == GOES_ON)
-        code = ranks_agree(ranks, compare(opening, ranks, &error), NULL, &error);
+        code = ranks_agree(ranks, opening_compare(opening, ranks, &error), NULL, &error);
     const struct healcl_device_options options = {.selector = DEVICE_SELECTOR(&opening->info),
                                                   .package = opening->package};
     if (code == GOES_ON && !opening->reference)

@@ -140,7 +140,7 @@ static enum healcl_status reduce_exchange(void *context, const struct healcl_exc
 /* ---------------------------------------------------------------- the split */
 
 /* Rank 0 chooses the axis. Returns GOES_ON or the exit code of all ranks. */
-static int choose(struct run_ranks_command *self)
+static int mpi_run_choose_axis(struct run_ranks_command *self)
 {
     struct healcl_split *split = &self->split;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -203,7 +203,7 @@ static void note_rank(struct run_ranks_command *self, uint64_t *times, uint64_t 
 
 /* The first run builds kernels and uploads constant data. It does not count if other runs
  * follow. */
-static enum healcl_status run_all(struct run_ranks_command *self, struct healcl_error *error)
+static enum healcl_status mpi_run_all(struct run_ranks_command *self, struct healcl_error *error)
 {
     const uint32_t warm_up = self->repeat > 1;
     uint64_t uploaded = 0, *times = xcalloc(self->repeat, 2 * sizeof *times);
@@ -226,7 +226,8 @@ static enum healcl_status run_all(struct run_ranks_command *self, struct healcl_
 }
 
 /* Compares this rank's part of each result. A result that differs on any rank counts once. */
-static enum healcl_status compare(struct run_ranks_command *self, struct healcl_error *error)
+static enum healcl_status mpi_run_compare(struct run_ranks_command *self,
+                                          struct healcl_error *error)
 {
     size_t count;
     const struct healcl_tensor_info *results = healcl_transcript_results(self->part, &count);
@@ -249,17 +250,17 @@ static enum healcl_status compare(struct run_ranks_command *self, struct healcl_
 
 /* Returns GOES_ON or the exit code of all ranks. Once a part runs, other ranks wait for it, so a
  * rank that fails then ends all ranks. */
-static int run_part(struct run_ranks_command *self)
+static int mpi_run_part(struct run_ranks_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code = choose(self);
+    int code = mpi_run_choose_axis(self);
     if (code == GOES_ON)
         code = ranks_agree(&self->ranks, open_part(self, &error), self->opening.job.file, &error);
     if (code != GOES_ON)
         return code;
-    enum healcl_status status = run_all(self, &error);
+    enum healcl_status status = mpi_run_all(self, &error);
     if (status == HEALCL_OK)
-        status = compare(self, &error);
+        status = mpi_run_compare(self, &error);
     if (status != HEALCL_OK)
         ranks_fail(&self->ranks, self->opening.job.file, &error);
     return GOES_ON;
@@ -267,7 +268,7 @@ static int run_part(struct run_ranks_command *self)
 
 /* ---------------------------------------------------------------- the report */
 
-static cJSON *report(void *context)
+static cJSON *mpi_run_report(void *context)
 {
     const struct run_ranks_command *self = context;
     cJSON *document = json_report();
@@ -296,7 +297,7 @@ static cJSON *report(void *context)
     return document;
 }
 
-static void print(void *self, const cJSON *document, const struct style *style)
+static void mpi_run_print(void *self, const cJSON *document, const struct style *style)
 {
     (void)self;
     static const struct view_column columns[] = {
@@ -325,7 +326,7 @@ static void print(void *self, const cJSON *document, const struct style *style)
 }
 
 /* All ranks call this. */
-static int report_all(const struct command *command, struct run_ranks_command *self)
+static int mpi_run_report_all(const struct command *command, struct run_ranks_command *self)
 {
     int code = EXIT_VERIFIED;
     self->all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran);
@@ -351,7 +352,7 @@ static const struct command_option options[] = {
     OPENING_OPTIONS,
 };
 
-static int run(const struct command *command, void *context)
+static int mpi_run_command(const struct command *command, void *context)
 {
     struct run_ranks_command *self = context;
     self->opening.is_split = true;
@@ -361,9 +362,9 @@ static int run(const struct command *command, void *context)
     if (code == GOES_ON)
         code = opening_open(&self->opening, &self->ranks);
     if (code == GOES_ON)
-        code = run_part(self);
+        code = mpi_run_part(self);
     if (code == GOES_ON)
-        code = report_all(command, self);
+        code = mpi_run_report_all(command, self);
     healcl_session_close(self->run);
     healcl_transcript_close(self->part);
     opening_release(&self->opening);
@@ -387,6 +388,6 @@ const struct command command_run_ranks = {
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,
     .size = sizeof(struct run_ranks_command),
-    .run = run,
-    .steps = {.prepare = opening_prepare, .report = report, .print = print},
+    .run = mpi_run_command,
+    .steps = {.prepare = opening_prepare, .report = mpi_run_report, .print = mpi_run_print},
 };

@@ -141,7 +141,7 @@ static enum healcl_status read_names(struct serve_command *self, size_t *size,
 }
 
 /* Creates the folder and reads the names, only at rank 0. */
-static int begin(struct serve_command *self, size_t *size)
+static int serve_begin(struct serve_command *self, size_t *size)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = HEALCL_OK;
@@ -266,8 +266,8 @@ static enum healcl_status write_results(struct serve_command *self, const struct
     return HEALCL_OK;
 }
 
-static void note_failure(struct serve_command *self, const char *name,
-                         const struct healcl_error *error)
+static void serve_note_failure(struct serve_command *self, const char *name,
+                               const struct healcl_error *error)
 {
     ranks_notice(&self->ranks, "request '%s': %s", name, error->message);
     pthread_mutex_lock(&self->lock);
@@ -277,8 +277,8 @@ static void note_failure(struct serve_command *self, const char *name,
 }
 
 /* Ends all ranks because of an error that no request caused. */
-static void check(struct serve_command *self, enum healcl_status status,
-                  const struct healcl_error *error)
+static void serve_check(struct serve_command *self, enum healcl_status status,
+                        const struct healcl_error *error)
 {
     if (status != HEALCL_OK)
         ranks_fail(&self->ranks, NULL, error);
@@ -301,8 +301,8 @@ static bool take_request(struct serve_command *self, struct request *request)
         if (status == HEALCL_OK)
             return true;
         if (status == HEALCL_NO_MEMORY)
-            check(self, status, &error);
-        note_failure(self, request->name, &error);
+            serve_check(self, status, &error);
+        serve_note_failure(self, request->name, &error);
         healcl_error_clear(&error);
     }
     return false;
@@ -319,7 +319,7 @@ static bool worker_step(struct worker *worker)
     size_t count = 0;
     while (count < worker->batch && take_request(self, &worker->requests[count]))
         count++;
-    check(self, healcl_batcher_run(worker->batcher, worker->asked, count, &error), &error);
+    serve_check(self, healcl_batcher_run(worker->batcher, worker->asked, count, &error), &error);
     const struct healcl_batcher_facts facts = healcl_batcher_facts(worker->batcher);
     pthread_mutex_lock(&self->lock);
     self->served.batches += facts.runs - runs;
@@ -327,15 +327,15 @@ static bool worker_step(struct worker *worker)
     pthread_mutex_unlock(&self->lock);
     for (size_t i = 0; i < count; i++) {
         if (worker->asked[i].status == HEALCL_OK)
-            check(self, write_results(self, &worker->requests[i], &error), &error);
+            serve_check(self, write_results(self, &worker->requests[i], &error), &error);
         else
-            note_failure(self, worker->requests[i].name, &worker->asked[i].error);
+            serve_note_failure(self, worker->requests[i].name, &worker->asked[i].error);
         healcl_error_clear(&worker->asked[i].error);
     }
     return count > 0;
 }
 
-static void *work(void *context)
+static void *serve_work(void *context)
 {
     while (worker_step(context))
         continue;
@@ -343,8 +343,8 @@ static void *work(void *context)
 }
 
 /* Allocates memory for the inputs and results of a request. */
-static void make_room(const struct serve_command *self, struct request *request,
-                      struct healcl_request *asked)
+static void serve_make_room(const struct serve_command *self, struct request *request,
+                            struct healcl_request *asked)
 {
     const size_t inputs = self->input_count, count = inputs + result_count(self);
     request->data = xcalloc(count, sizeof *request->data);
@@ -373,7 +373,7 @@ static enum healcl_status worker_open(struct worker *worker, struct healcl_error
     worker->requests = xcalloc(worker->batch, sizeof *worker->requests);
     worker->asked = xcalloc(worker->batch, sizeof *worker->asked);
     for (size_t i = 0; i < worker->batch; i++)
-        make_room(self, &worker->requests[i], &worker->asked[i]);
+        serve_make_room(self, &worker->requests[i], &worker->asked[i]);
     return HEALCL_OK;
 }
 
@@ -411,17 +411,17 @@ static void work_all(struct serve_command *self, struct worker *workers)
     struct healcl_error error = {.status = HEALCL_OK};
     const bool is_more = worker_step(&workers[0]);
     for (uint32_t i = 1; i < self->sessions; i++)
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
-            check(self, ERROR(&error, HEALCL_NO_MEMORY, "cannot start a thread"), &error);
+        if (pthread_create(&workers[i].thread, NULL, serve_work, &workers[i]) != 0)
+            serve_check(self, ERROR(&error, HEALCL_NO_MEMORY, "cannot start a thread"), &error);
     if (is_more)
-        (void)work(&workers[0]);
+        (void)serve_work(&workers[0]);
     for (uint32_t i = 1; i < self->sessions; i++)
         pthread_join(workers[i].thread, NULL);
 }
 
 /* ---------------------------------------------------------------- serving */
 
-static enum healcl_status find_inputs(struct serve_command *self, struct healcl_error *error)
+static enum healcl_status serve_find_inputs(struct serve_command *self, struct healcl_error *error)
 {
     for (size_t i = 0; i < self->input_count; i++) {
         const int length = (int)(self->folders[i] - self->entries[i]) - 1;
@@ -467,7 +467,7 @@ static int serve(struct serve_command *self)
     snprintf(self->served.device, sizeof self->served.device, "%s", opening_device(&self->opening));
     for (uint32_t i = 0; i < SESSIONS_MAX; i++)
         workers[i].command = self;
-    enum healcl_status status = find_inputs(self, &error);
+    enum healcl_status status = serve_find_inputs(self, &error);
     if (status == HEALCL_OK && self->ranks.rank == 0)
         status = check_links(self, &error);
     if (status == HEALCL_OK && self->ranks.rank == 0)
@@ -525,7 +525,7 @@ static struct served sum_of(const struct served *ranks, int count)
     return sum;
 }
 
-static cJSON *report(void *context)
+static cJSON *serve_report(void *context)
 {
     const struct serve_command *self = context;
     const struct served *ranks = self->of_ranks, sum = sum_of(ranks, self->ranks.count);
@@ -545,7 +545,7 @@ static cJSON *report(void *context)
     return document;
 }
 
-static void print(void *self, const cJSON *document, const struct style *style)
+static void serve_print(void *self, const cJSON *document, const struct style *style)
 {
     (void)self;
     static const struct view_line lines[] = {
@@ -577,7 +577,7 @@ static void print(void *self, const cJSON *document, const struct style *style)
 }
 
 /* All ranks call this. Returns the exit code, which is the same at all ranks. */
-static int report_all(const struct command *command, struct serve_command *self)
+static int serve_report_all(const struct command *command, struct serve_command *self)
 {
     struct ranks *ranks = &self->ranks;
     int code = EXIT_VERIFIED;
@@ -635,7 +635,7 @@ static const struct command_option options[] = {
     OPENING_OPTIONS,
 };
 
-static int prepare(const struct command *command, void *context)
+static int serve_prepare(const struct command *command, void *context)
 {
     struct serve_command *self = context;
     const int code = opening_prepare(command, self);
@@ -644,7 +644,7 @@ static int prepare(const struct command *command, void *context)
     return code;
 }
 
-static int run(const struct command *command, void *context)
+static int serve_run(const struct command *command, void *context)
 {
     struct serve_command *self = context;
     size_t size = 0;
@@ -655,7 +655,8 @@ static int run(const struct command *command, void *context)
         self->batch = 1;
     int code = opening_start(&self->opening, &self->ranks);
     if (code == GOES_ON)
-        code = ranks_first(&self->ranks, self->ranks.rank == 0 ? begin(self, &size) : GOES_ON);
+        code =
+            ranks_first(&self->ranks, self->ranks.rank == 0 ? serve_begin(self, &size) : GOES_ON);
     if (code == GOES_ON) {
         share_names(self, size);
         code = opening_open(&self->opening, &self->ranks);
@@ -663,7 +664,7 @@ static int run(const struct command *command, void *context)
     if (code == GOES_ON)
         code = serve(self);
     if (code == GOES_ON)
-        code = report_all(command, self);
+        code = serve_report_all(command, self);
     free(self->nanoseconds);
     free(self->names);
     free(self->text);
@@ -687,6 +688,6 @@ const struct command command_serve = {
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,
     .size = sizeof(struct serve_command),
-    .run = run,
-    .steps = {.prepare = prepare, .report = report, .print = print},
+    .run = serve_run,
+    .steps = {.prepare = serve_prepare, .report = serve_report, .print = serve_print},
 };

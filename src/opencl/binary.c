@@ -17,8 +17,9 @@
 #include "opencl/internal.h"
 
 /* *call becomes the name of the last function called. */
-static cl_int load(const struct healcl_device *device, const unsigned char *data, size_t bytes,
-                   const char *options, cl_program *program, const char **call)
+static cl_int binary_create(const struct healcl_device *device, const unsigned char *data,
+                            size_t bytes, const char *options, cl_program *program,
+                            const char **call)
 {
     const struct opencl *cl = device->cl;
     cl_int code = CL_SUCCESS, loaded = CL_SUCCESS;
@@ -47,8 +48,8 @@ bool binary_load(struct healcl_device *device, const struct program *program, co
     unsigned char *data =
         cache_read(device->programs->cache_directory, program->binary_name, &bytes);
     struct shared_program *shared = program->shared;
-    shared->loaded =
-        data && bytes > 0 && load(device, data, bytes, options, &shared->id, &call) == CL_SUCCESS;
+    shared->loaded = data && bytes > 0 &&
+                     binary_create(device, data, bytes, options, &shared->id, &call) == CL_SUCCESS;
     free(data);
     return shared->loaded;
 }
@@ -145,7 +146,7 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, const stru
     const char *call = "";
     cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
     if (code != CL_SUCCESS)
-        code = load(device, member->data, member->bytes, "", &program->shared->id, &call);
+        code = binary_create(device, member->data, member->bytes, "", &program->shared->id, &call);
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, call, __FILE__, __LINE__);
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);

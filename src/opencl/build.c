@@ -536,8 +536,8 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
 
 /* ---------------------------------------------------------------- kernels */
 
-static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
-                                     const char *name, struct healcl_error *error)
+static enum healcl_status build_add_kernel(struct healcl_device *device, struct program *program,
+                                           const char *name, struct healcl_error *error)
 {
     struct kernel *kernel = calloc(1, sizeof *kernel);
     NEED_MEMORY(kernel, error);
@@ -582,7 +582,7 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
         await_compilation(device, launch);
         enum healcl_status status = program ? HEALCL_OK : add_program(device, launch, error);
         if (status == HEALCL_OK) /* the program is the first one of the list */
-            status = add_kernel(device, device->programs->list, launch->kernel, error);
+            status = build_add_kernel(device, device->programs->list, launch->kernel, error);
         trace_end(trace, span);
         device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
         TRY(status);

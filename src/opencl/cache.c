@@ -16,7 +16,7 @@ static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
 /* ---------------------------------------------------------------- names */
 
 /* Returns "<a>/<b>" in new memory, or NULL. */
-static char *join(const char *a, const char *b)
+static char *cache_join_path(const char *a, const char *b)
 {
     size_t size = strlen(a) + strlen(b) + 2;
     char *text = malloc(size);
@@ -32,9 +32,9 @@ char *cache_directory(void)
         return *own ? strdup(own) : NULL;
     const char *cache = getenv("XDG_CACHE_HOME");
     if (cache && *cache == '/')
-        return join(cache, "healcl");
+        return cache_join_path(cache, "healcl");
     const char *home = getenv("HOME");
-    return home && *home == '/' ? join(home, ".cache/healcl") : NULL;
+    return home && *home == '/' ? cache_join_path(home, ".cache/healcl") : NULL;
 }
 
 /* Variables that drivers' compilers read. Other options produce other code, which may be several
@@ -87,7 +87,7 @@ bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes)
 
 unsigned char *cache_read(const char *directory, const char *name, size_t *bytes)
 {
-    char *path = join(directory, name);
+    char *path = cache_join_path(directory, name);
     unsigned char *data = NULL;
     if (path && file_read(path, CACHE_FILE_BYTES_MOST, &data, bytes, NULL) == HEALCL_OK &&
         !cache_take_contents(name, data, bytes)) {
@@ -100,7 +100,7 @@ unsigned char *cache_read(const char *directory, const char *name, size_t *bytes
 
 bool cache_has(const char *directory, const char *name)
 {
-    char *path = join(directory, name);
+    char *path = cache_join_path(directory, name);
     const bool has = path && access(path, R_OK) == 0;
     free(path);
     return has;
@@ -136,15 +136,15 @@ static void make_folders(char *path)
 
 bool cache_can_write(const char *directory)
 {
-    char *path = join(directory, "");
+    char *path = cache_join_path(directory, "");
     if (path)
         make_folders(path);
     free(path);
     return access(directory, W_OK) == 0;
 }
 
-static enum healcl_status write_file(const char *path, const char *name, const void *data,
-                                     size_t bytes, struct healcl_error *error)
+static enum healcl_status cache_write_file(const char *path, const char *name, const void *data,
+                                           size_t bytes, struct healcl_error *error)
 {
     char head[CACHE_HEAD_SIZE];
     struct new_file file;
@@ -157,11 +157,11 @@ static enum healcl_status write_file(const char *path, const char *name, const v
 enum healcl_status cache_write(const char *directory, const char *name, const void *data,
                                size_t bytes, struct healcl_error *error)
 {
-    char *path = join(directory, name);
+    char *path = cache_join_path(directory, name);
     NEED_MEMORY(path, error);
     if (access(directory, F_OK) != 0)
         make_folders(path);
-    enum healcl_status status = write_file(path, name, data, bytes, error);
+    enum healcl_status status = cache_write_file(path, name, data, bytes, error);
     free(path);
     return status;
 }
@@ -175,7 +175,7 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
     if (!directory)
         return HEALCL_OK;
     enum healcl_status status = cache_write(directory, name, text, strlen(text), error);
-    if (status == HEALCL_OK && path && !(*path = join(directory, name)))
+    if (status == HEALCL_OK && path && !(*path = cache_join_path(directory, name)))
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     free(directory);
     return status;
@@ -183,7 +183,8 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
 
 int cache_lock(void)
 {
-    char *directory = cache_directory(), *path = directory ? join(directory, "lock") : NULL;
+    char *directory = cache_directory(),
+         *path = directory ? cache_join_path(directory, "lock") : NULL;
     int file = -1;
     if (path) {
         make_folders(path);
@@ -198,7 +199,7 @@ int cache_lock(void)
 
 void cache_remove(const char *directory, const char *name)
 {
-    char *path = join(directory, name);
+    char *path = cache_join_path(directory, name);
     if (path)
         (void)unlink(path);
     free(path);

@@ -71,7 +71,7 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
 }
 
 /* Errors are ignored from here on: everything is released in any case. */
-static void clear(struct healcl_device *device)
+static void commands_clear(struct healcl_device *device)
 {
     const struct opencl *cl = device->cl;
     if (device->compute)
@@ -93,7 +93,7 @@ static void clear(struct healcl_device *device)
     free(device->recent);
 }
 
-static void release(struct healcl_device *device)
+static void queues_release(struct healcl_device *device)
 {
     const struct opencl *cl = device->cl;
     if (device->transfer)
@@ -108,9 +108,9 @@ static void release(struct healcl_device *device)
 void device_close(struct healcl_device *device)
 {
     device_turn_begin(device);
-    clear(device);
+    commands_clear(device);
     device_programs_release(device);
-    release(device); /* and the turn ends */
+    queues_release(device); /* and the turn ends */
     free(device->programs);
     free(device);
 }
@@ -156,9 +156,9 @@ static enum healcl_status find_device(const struct device_info *list, size_t cou
     FAIL(error, HEALCL_USAGE, "no platform lists the given device");
 }
 
-static enum healcl_status choose(const struct opencl *cl,
-                                 const struct healcl_device_options *options,
-                                 struct device_info *info, struct healcl_error *error)
+static enum healcl_status device_choose(const struct opencl *cl,
+                                        const struct healcl_device_options *options,
+                                        struct device_info *info, struct healcl_error *error)
 {
     struct device_info *list = NULL;
     size_t count = 0, index = 0;
@@ -218,7 +218,7 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
 {
     *device = NULL;
     struct device_info info;
-    TRY(choose(cl, options, &info, error));
+    TRY(device_choose(cl, options, &info, error));
     struct healcl_device *opened;
     TRY(new_device(NULL, &opened, error));
     opened->cl = cl;

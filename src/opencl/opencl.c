@@ -64,7 +64,7 @@ static enum healcl_status open_library(void **handle, struct healcl_error *error
     return HEALCL_OK;
 }
 
-static enum healcl_status load(struct healcl_error *error)
+static enum healcl_status opencl_load_library(struct healcl_error *error)
 {
     static bool loaded;
     void *handle;
@@ -85,7 +85,7 @@ static enum healcl_status load(struct healcl_error *error)
 enum healcl_status opencl_load(struct healcl_error *error)
 {
     opening_begin();
-    enum healcl_status status = load(error);
+    enum healcl_status status = opencl_load_library(error);
     opening_end();
     return status;
 }

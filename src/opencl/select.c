@@ -29,7 +29,7 @@ static const struct kind {
 
 /* The kind of a device. A simulator may report all kinds: it counts as a CPU if it reports this
  * kind, since it runs on the host. */
-static const struct kind *kind_of(cl_device_type type)
+static const struct kind *device_kind(cl_device_type type)
 {
     const struct kind *kind = kinds;
     while (kind->type && !(type & kind->type))
@@ -39,7 +39,7 @@ static const struct kind *kind_of(cl_device_type type)
 
 const char *device_type_name(cl_device_type type)
 {
-    return kind_of(type)->name;
+    return device_kind(type)->name;
 }
 
 /* ---------------------------------------------------------------- queries */
@@ -243,8 +243,8 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     return status;
 }
 
-static enum healcl_status list_all(const struct opencl *cl, struct device_listing *listing,
-                                   struct healcl_error *error)
+static enum healcl_status list_platforms(const struct opencl *cl, struct device_listing *listing,
+                                         struct healcl_error *error)
 {
     *listing = (struct device_listing){.devices = NULL};
     if (cl == &opencl_loader)
@@ -270,7 +270,7 @@ enum healcl_status device_list_all(const struct opencl *cl, struct device_listin
                                    struct healcl_error *error)
 {
     opening_begin();
-    enum healcl_status status = list_all(cl, listing, error);
+    enum healcl_status status = list_platforms(cl, listing, error);
     opening_end();
     for (size_t i = 0; i < listing->count; i++)
         self_test_take_findings(&listing->devices[i]);
@@ -355,7 +355,7 @@ enum healcl_status device_list(const struct opencl *cl, struct device_info **lis
 
 bool device_emulates_gpu(const struct device_info *info)
 {
-    return kind_of(info->type)->type == CL_DEVICE_TYPE_CPU &&
+    return device_kind(info->type)->type == CL_DEVICE_TYPE_CPU &&
            (info->double_width == 0 || info->loop_limit > 0);
 }
 
@@ -455,7 +455,7 @@ static enum match match_of(const struct device_info *info, const char *selector)
         return MATCH_PERHAPS;
     for (const struct kind *kind = kinds; kind->type; kind++)
         if (strcasecmp(selector, kind->name) == 0 || strcasecmp(selector, kind->selector) == 0)
-            return kind_of(info->type) == kind ? MATCH_WHOLE : MATCH_NONE;
+            return device_kind(info->type) == kind ? MATCH_WHOLE : MATCH_NONE;
     if (contains(info->platform, selector) || contains(platform_release(info), selector))
         return MATCH_WHOLE;
     return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;
@@ -466,7 +466,7 @@ static bool is_better(const struct device_info *a, const struct device_info *b)
 {
     if (device_is_emulator(a) != device_is_emulator(b))
         return device_is_emulator(b);
-    const int rank_a = kind_of(a->type)->rank, rank_b = kind_of(b->type)->rank;
+    const int rank_a = device_kind(a->type)->rank, rank_b = device_kind(b->type)->rank;
     if (rank_a != rank_b)
         return rank_a > rank_b;
     return (uint64_t)a->compute_units * a->clock_mhz > (uint64_t)b->compute_units * b->clock_mhz;

@@ -106,7 +106,7 @@ static uint64_t wide_mod(struct wide x, uint64_t q)
     return (uint64_t)(((uint128)rest << 64 | (uint64_t)x.low) % q);
 }
 
-static void know_answers(const struct operands *operands, uint64_t answers[ANSWERS])
+static void compute_known_answers(const struct operands *operands, uint64_t answers[ANSWERS])
 {
     const uint64_t a = operands->a, b = operands->b, q = operands->q;
 #define ANSWER(name, families, operands, on_device, on_host) *answers++ = (uint64_t)(on_host);
@@ -128,13 +128,13 @@ struct outputs {
     struct self_test_counters counters;
 };
 
-static void know_outputs(const struct operands cases[CASES], struct outputs *known)
+static void compute_known_outputs(const struct operands cases[CASES], struct outputs *known)
 {
     known->counters = counters_before;
     for (uint32_t i = 0; i < CASES; i++) {
         uint64_t b = cases[i].b;
         uint32_t upper = (uint32_t)(b >> 32) | 1;
-        know_answers(&cases[i], known->answers[i]);
+        compute_known_answers(&cases[i], known->answers[i]);
         known->bytes[i] = (int8_t)b;
         known->words[i] = (int32_t)b;
         known->counters.count++;
@@ -528,7 +528,7 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
     device->info.failed_families = 0;
     device->info.multiply_right = device->info.multiply_wrong = 0;
     make_cases(cases);
-    know_outputs(cases, known);
+    compute_known_outputs(cases, known);
     enum healcl_status status = device_try_map(device, error);
     if (status == HEALCL_OK)
         status = run_kernel(device, cases, outputs, &test, error);

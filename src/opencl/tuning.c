@@ -326,8 +326,9 @@ static enum healcl_status match(const cJSON *patterns, const struct device_info 
     return HEALCL_OK;
 }
 
-static enum healcl_status take_value(const cJSON *value, const struct device_info *info,
-                                     struct device_tuning *tuning, struct healcl_error *error)
+static enum healcl_status tuning_take_value(const cJSON *value, const struct device_info *info,
+                                            struct device_tuning *tuning,
+                                            struct healcl_error *error)
 {
     char text[96];
     if (cJSON_IsNumber(value))
@@ -353,7 +354,7 @@ static enum healcl_status take_file(const cJSON *file, const struct device_info 
     TRY(match(device, info, specificity, error));
     cJSON_ArrayForEach(value, values)
     {
-        TRY(take_value(value, info, &changed, error));
+        TRY(tuning_take_value(value, info, &changed, error));
     }
     if (*specificity > 0)
         *tuning = changed;
@@ -400,7 +401,8 @@ void tuning_of_files(const struct device_info *info, struct device_tuning *tunin
 
 /* kind is "tuning" or "kernels". The number must increase when the meaning of an unchanged text
  * changes. */
-static void name_of(const struct device_info *info, const char *kind, char name[CACHE_NAME_SIZE])
+static void tuning_cache_name(const struct device_info *info, const char *kind,
+                              char name[CACHE_NAME_SIZE])
 {
     cache_name(info, kind, 1, (const char *const[]){"1"}, name);
 }
@@ -409,7 +411,7 @@ bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *
 {
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
     struct device_tuning kept = *tuning;
-    name_of(info, "tuning", name);
+    tuning_cache_name(info, "tuning", name);
     if (!cache_read_text(name, sizeof text, text))
         return false;
     bool good = tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
@@ -473,7 +475,7 @@ enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct
                                 char **path, struct healcl_error *error)
 {
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
-    name_of(info, "tuning", name);
+    tuning_cache_name(info, "tuning", name);
     tuning_format(tuning, text);
     return cache_write_text(name, text, path, error);
 }
@@ -538,7 +540,7 @@ void kernel_choices_read_cached(struct kernel_choices *choices, const struct dev
     choices->count = 0;
     if (tuning_style_given(&given, NULL) != HEALCL_OK || given)
         return;
-    name_of(info, "kernels", name);
+    tuning_cache_name(info, "kernels", name);
     if (cache_read_text(name, sizeof text, text))
         (void)kernel_choices_parse(choices, text);
 }
@@ -548,7 +550,7 @@ enum healcl_status kernel_choices_cache(const struct kernel_choices *choices,
                                         struct healcl_error *error)
 {
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
-    name_of(info, "kernels", name);
+    tuning_cache_name(info, "kernels", name);
     kernel_choices_format(choices, text);
     return cache_write_text(name, text, path, error);
 }

@@ -76,9 +76,9 @@ static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
     return HEALCL_OK;
 }
 
-static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool stays,
-                                const struct healcl_plan_options *options,
-                                struct healcl_error *error)
+static enum healcl_status derive_begin(struct rewrite *rewrite, struct plan *from, bool stays,
+                                       const struct healcl_plan_options *options,
+                                       struct healcl_error *error)
 {
     struct plan *plan = rewrite->planner.plan;
     *plan = *from;
@@ -115,7 +115,7 @@ enum healcl_status plan_rewrite(struct plan *from, bool stays,
     if (!rewrite.planner.plan || !rewrite.of)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK)
-        status = begin(&rewrite, from, stays, options, error);
+        status = derive_begin(&rewrite, from, stays, options, error);
     if (status == HEALCL_OK)
         status = change(&rewrite, how, error);
     if (status == HEALCL_OK)

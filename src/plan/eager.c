@@ -8,7 +8,7 @@ struct storage *eager_storage(struct eager_storages *eager)
     return eager->free_count > 0 ? eager->by_id[eager->free_ids[--eager->free_count]] : NULL;
 }
 
-static enum healcl_status init(struct eager_plan *eager, struct healcl_error *error)
+static enum healcl_status eager_init(struct eager_plan *eager, struct healcl_error *error)
 {
     struct plan *plan = &eager->plan;
     struct eager_storages *storages = eager->storages = calloc(1, sizeof *storages);
@@ -51,7 +51,7 @@ enum healcl_status eager_plan_init(struct eager_plan *eager,
     eager->planner.segment = &eager->segment;
     eager->plan.table = operations_of_options(options);
     eager->plan.memory_limit = eager->planner.memory_limit;
-    enum healcl_status status = init(eager, error);
+    enum healcl_status status = eager_init(eager, error);
     if (status != HEALCL_OK)
         eager_plan_release(eager);
     return status;

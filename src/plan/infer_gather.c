@@ -77,8 +77,8 @@ static enum healcl_status find_grown_out(struct call *call, const char *name, bo
 }
 
 /* Adds the copy of one view to another. */
-static enum healcl_status add_copy(struct call *call, const struct layout *out_view,
-                                   const struct layout *a_view, struct healcl_error *error)
+static enum healcl_status gather_add_copy(struct call *call, const struct layout *out_view,
+                                          const struct layout *a_view, struct healcl_error *error)
 {
     struct step step = planner_step(call->planner, STEP_COPY, NULL);
     TRY(set_output(call, &step, out_view, error));
@@ -93,7 +93,7 @@ enum healcl_status infer_copy(struct call *call, struct healcl_error *error)
         REFUSE_ARGUMENT_FOR(DTYPE, "a", "is %s, but must be %s like out",
                             dtype_name(a->storage->dtype), dtype_name(out->storage->dtype));
     TRY(want_shape(call, "a", &a->layout, out->layout.rank, out->layout.shape, error));
-    return add_copy(call, &out->layout, &a->layout, error);
+    return gather_add_copy(call, &out->layout, &a->layout, error);
 }
 
 enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error *error)
@@ -109,7 +109,7 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
     const struct tensor *tail;
     TRY(plan_view(call->planner->plan, out->storage, &tail_layout, &tail, error));
     /* Copy first: the zeros may overwrite elements that the copy reads. */
-    TRY(add_copy(call, &head, &a->layout, error));
+    TRY(gather_add_copy(call, &head, &a->layout, error));
     return add_fill(call, tail, 0, error);
 }
 
@@ -126,5 +126,5 @@ enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_erro
     struct layout out_view = layout_insert_axis(&out->layout, axis + 1, repeats, stride);
     out_view.shape[axis] = size;
     out_view.stride[axis] = size > 1 ? stride * repeats : 0; /* else it may overflow */
-    return add_copy(call, &out_view, &a_view, error);
+    return gather_add_copy(call, &out_view, &a_view, error);
 }

@@ -7,7 +7,7 @@
 /* ---------------------------------------------------------------- elementwise */
 
 /* The kind of step with the operation's id. An operation without one does not compile. */
-static enum step_kind kind_of(const struct call *call)
+static enum step_kind modular_kind(const struct call *call)
 {
 #define SECOND(first, second, ...) second
 #define SECOND_OF(...) SECOND(__VA_ARGS__, , )
@@ -33,7 +33,7 @@ enum healcl_status infer_elementwise(struct call *call, struct healcl_error *err
                                                        &shape, error));
     TRY(find_out(call, shape.rank, shape.shape, &out, error));
 
-    struct step step = planner_step(call->planner, kind_of(call), out);
+    struct step step = planner_step(call->planner, modular_kind(call), out);
     const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b holds the moduli */
     for (const char *const *name = operand_names; *name; name++) {
         int parameter = index_of(call, *name);

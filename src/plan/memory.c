@@ -271,27 +271,27 @@ void memory_release(struct memory *memory)
 
 /* ---------------------------------------------------------------- moves */
 
-static enum healcl_status move(struct memory *memory, enum memory_move kind,
-                               const struct storage *storage, struct healcl_error *error)
+static enum healcl_status memory_do_move(struct memory *memory, enum memory_move kind,
+                                         const struct storage *storage, struct healcl_error *error)
 {
     return memory->mover ? memory->mover->move(memory->mover->context, kind, storage, error)
                          : HEALCL_OK;
 }
 
 /* Ensures that the contents are also somewhere other than on the device. */
-static enum healcl_status spill(struct memory *memory, const struct storage *storage,
-                                struct healcl_error *error)
+static enum healcl_status memory_spill(struct memory *memory, const struct storage *storage,
+                                       struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     if (state->source != MEMORY_DEVICE)
         return HEALCL_OK;
     state->source = MEMORY_HOST;
     memory->price.spilled += storage_bytes(storage);
-    return move(memory, MEMORY_MOVE_SPILL, storage, error);
+    return memory_do_move(memory, MEMORY_MOVE_SPILL, storage, error);
 }
 
-static enum healcl_status drop(struct memory *memory, const struct storage *storage,
-                               struct healcl_error *error)
+static enum healcl_status memory_drop(struct memory *memory, const struct storage *storage,
+                                      struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     if (!state->resident)
@@ -301,7 +301,7 @@ static enum healcl_status drop(struct memory *memory, const struct storage *stor
     const uint32_t moved = memory->residents[--memory->resident_count];
     memory->residents[state->place] = moved;
     memory->states[moved].place = state->place;
-    return move(memory, MEMORY_MOVE_DROP, storage, error);
+    return memory_do_move(memory, MEMORY_MOVE_DROP, storage, error);
 }
 
 /* Contents that are never used again need not be kept. */
@@ -310,10 +310,10 @@ static enum healcl_status evict(struct memory *memory, const struct storage *sto
 {
     struct memory_state *state = &memory->states[storage->id];
     if (state->next_use != UINT32_MAX)
-        TRY(spill(memory, storage, error));
+        TRY(memory_spill(memory, storage, error));
     else if (state->source == MEMORY_DEVICE)
         state->source = MEMORY_NOWHERE;
-    return drop(memory, storage, error);
+    return memory_drop(memory, storage, error);
 }
 
 /* The storage on the device whose next use is farthest away, without those of the current step.
@@ -342,15 +342,15 @@ enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
     return HEALCL_OK;
 }
 
-static enum healcl_status upload(struct memory *memory, const struct storage *storage,
-                                 struct healcl_error *error)
+static enum healcl_status memory_upload(struct memory *memory, const struct storage *storage,
+                                        struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     state->streamed = state->uploaded;
     if (state->streamed)
         memory->price.streamed_again += storage_bytes(storage);
     state->uploaded = true;
-    return move(memory, MEMORY_MOVE_UPLOAD, storage, error);
+    return memory_do_move(memory, MEMORY_MOVE_UPLOAD, storage, error);
 }
 
 /* contents: whether its previous contents are needed. */
@@ -367,11 +367,11 @@ static enum healcl_status bring(struct memory *memory, const struct storage *sto
     state->place = (uint32_t)memory->resident_count++;
     memory->residents[state->place] = storage->id;
     if (contents && state->source == MEMORY_UPLOAD)
-        return upload(memory, storage, error);
+        return memory_upload(memory, storage, error);
     if (!contents || state->source != MEMORY_HOST)
         return HEALCL_OK;
     memory->price.brought_back += storage_bytes(storage);
-    return move(memory, MEMORY_MOVE_BACK, storage, error);
+    return memory_do_move(memory, MEMORY_MOVE_BACK, storage, error);
 }
 
 /* ---------------------------------------------------------------- steps */
@@ -394,30 +394,30 @@ static enum healcl_status begin_upload(struct memory *memory, const struct step 
     state->upload = step;
     if (memory->resident > memory->room || storage_bytes(storage) > memory->allocation ||
         storage_bytes(storage) > memory->room - memory->resident)
-        return move(memory, MEMORY_MOVE_CHECK, storage, error);
+        return memory_do_move(memory, MEMORY_MOVE_CHECK, storage, error);
     return bring(memory, storage, true, error);
 }
 
 /* Ensures that the host has the contents. */
-static enum healcl_status hold(struct memory *memory, const struct storage *storage,
-                               struct healcl_error *error)
+static enum healcl_status memory_hold(struct memory *memory, const struct storage *storage,
+                                      struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
-    TRY(spill(memory, storage, error));
+    TRY(memory_spill(memory, storage, error));
     if (state->source == MEMORY_HOST)
         return HEALCL_OK;
     state->source = MEMORY_HOST;
-    return move(memory, MEMORY_MOVE_HOLD, storage, error);
+    return memory_do_move(memory, MEMORY_MOVE_HOLD, storage, error);
 }
 
 static enum healcl_status begin_release(struct memory *memory, const struct storage *storage,
                                         struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
-    TRY(drop(memory, storage, error));
+    TRY(memory_drop(memory, storage, error));
     bool is_held = state->source == MEMORY_HOST;
     state->source = MEMORY_NOWHERE;
-    return is_held ? move(memory, MEMORY_MOVE_FORGET, storage, error) : HEALCL_OK;
+    return is_held ? memory_do_move(memory, MEMORY_MOVE_FORGET, storage, error) : HEALCL_OK;
 }
 
 /* Prepares an operand that moves to the device and back slice by slice. */
@@ -426,10 +426,11 @@ static enum healcl_status begin_cut(struct memory *memory, const struct step *st
 {
     const struct storage *storage = operand_storage(step, i);
     const struct memory_state *state = &memory->states[storage->id];
-    TRY(spill(memory, storage, error));
-    TRY(drop(memory, storage, error));
+    TRY(memory_spill(memory, storage, error));
+    TRY(memory_drop(memory, storage, error));
     bool writes = i == STEP_OUT || storage == step->out->storage;
-    return writes || state->source != MEMORY_UPLOAD ? hold(memory, storage, error) : HEALCL_OK;
+    return writes || state->source != MEMORY_UPLOAD ? memory_hold(memory, storage, error)
+                                                    : HEALCL_OK;
 }
 
 static void count_slices(struct memory *memory, const struct step *step,
@@ -460,8 +461,8 @@ static enum healcl_status begin_on_host(struct memory *memory, const struct step
         const struct storage *storage = operand_storage(step, i);
         if (!storage)
             continue;
-        TRY(hold(memory, storage, error));
-        TRY(drop(memory, storage, error));
+        TRY(memory_hold(memory, storage, error));
+        TRY(memory_drop(memory, storage, error));
     }
     return HEALCL_OK;
 }
@@ -516,7 +517,7 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
     case STEP_DOWNLOAD: /* A result is read from where it is. */
         return memory->states[step->in[0]->storage->id].resident
                    ? HEALCL_OK
-                   : hold(memory, step->in[0]->storage, error);
+                   : memory_hold(memory, step->in[0]->storage, error);
     default: return begin_work(memory, step, slices, error);
     }
 }
@@ -544,7 +545,7 @@ enum healcl_status memory_end_step(struct memory *memory, const struct slices *s
     if (step->out && slices->axis[STEP_OUT] < 0 && !slices->on_host) {
         struct memory_state *state = &memory->states[step->out->storage->id];
         if (state->source == MEMORY_HOST)
-            TRY(move(memory, MEMORY_MOVE_FORGET, step->out->storage, error));
+            TRY(memory_do_move(memory, MEMORY_MOVE_FORGET, step->out->storage, error));
         state->source = MEMORY_DEVICE;
     }
     advance_next_uses(memory, step);

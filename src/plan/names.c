@@ -25,7 +25,7 @@ static void **bucket_of(const struct names *names, const char *name)
     return &names->buckets[XXH3_64bits(name, strlen(name)) % BUCKETS];
 }
 
-static struct binding **find(const struct names *names, const char *name)
+static struct binding **names_find_link(const struct names *names, const char *name)
 {
     struct binding key = {.name = name};
     return names->buckets ? tfind(&key, bucket_of(names, name), compare_names) : NULL;
@@ -33,7 +33,7 @@ static struct binding **find(const struct names *names, const char *name)
 
 const struct tensor *names_find(const struct names *names, const char *name)
 {
-    struct binding **found = find(names, name);
+    struct binding **found = names_find_link(names, name);
     return found ? (*found)->tensor : NULL;
 }
 
@@ -61,7 +61,7 @@ enum healcl_status names_bind(struct names *names, const char *name, const struc
 
 const struct tensor *names_remove(struct names *names, const char *name)
 {
-    struct binding **found = find(names, name);
+    struct binding **found = names_find_link(names, name);
     if (!found)
         return NULL;
     struct binding *binding = *found;

@@ -54,9 +54,9 @@ static bool go_together(const struct step *one, const struct step *other)
            !pass_reads(other, one->out);
 }
 
-static enum healcl_status join(struct pass_run *run, struct step *one, struct step *other,
-                               const struct product_sum *all, const struct product_sum *digit,
-                               struct healcl_error *error)
+static enum healcl_status bases_join(struct pass_run *run, struct step *one, struct step *other,
+                                     const struct product_sum *all, const struct product_sum *digit,
+                                     struct healcl_error *error)
 {
     const int input = (int)all->batch + 2;
     const struct layout first = layout_drop_axis(&all->b, 0);
@@ -86,7 +86,7 @@ static enum healcl_status find_before(struct pass_run *run, struct step *step,
         one--;
         if (has_digits(one, &sums) && go_together(one, step) && pass_can_join(one, step) &&
             add_digit(&sums, digit))
-            return join(run, one, step, &sums, digit, error);
+            return bases_join(run, one, step, &sums, digit, error);
         if (pass_waits_for(step, one))
             break;
     }

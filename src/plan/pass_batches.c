@@ -18,7 +18,7 @@ static bool has_slices(const struct step *step)
 }
 
 /* A step's operand. Factors that all reps share get an axis for reps. */
-static struct layout view_of(const struct step *step, int i)
+static struct layout batches_view(const struct step *step, int i)
 {
     return step->kind == STEP_MODMUL_AXIS_SUM && i == 1 ? step_factor(step)
                                                         : step_operand(step, i)->layout;
@@ -35,7 +35,7 @@ static bool find_axes(const struct step *step, uint32_t axis, int axes[STEP_OPER
         return false;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(step, i);
-        const bool has_more = tensor && view_of(step, i).rank > tensor->layout.rank;
+        const bool has_more = tensor && batches_view(step, i).rank > tensor->layout.rank;
         axes[i] = step_axis(&names, i, letter);
         if (has_more)
             axes[i]++; /* NO_AXIS becomes the first axis */
@@ -107,8 +107,8 @@ static bool find_views(const struct step *one, const struct step *other, struct 
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (!step_operand(one, i))
             continue;
-        pair->views[i] = view_of(one, i);
-        pair->others[i] = view_of(other, i);
+        pair->views[i] = batches_view(one, i);
+        pair->others[i] = batches_view(other, i);
         if (is_common(one, i) && pair->views[i].offset != pair->others[i].offset)
             return false;
     }
@@ -143,8 +143,8 @@ static bool are_alike(const struct step *one, const struct step *other)
            !pass_reads(other, one->out);
 }
 
-static enum healcl_status join(struct pass_run *run, struct step *one, struct step *other,
-                               const struct layout *views, struct healcl_error *error)
+static enum healcl_status batches_join(struct pass_run *run, struct step *one, struct step *other,
+                                       const struct layout *views, struct healcl_error *error)
 {
     struct step both = *one;
     for (int i = 0; i < STEP_OPERANDS; i++) {
@@ -175,7 +175,7 @@ enum healcl_status pass_batches(struct pass_run *run, struct healcl_error *error
             if (has_slices(one) && are_alike(one, step) && pass_can_join(one, step)) {
                 tries++;
                 if (find_views(one, step, &pair)) {
-                    TRY(join(run, one, step, pair.views, error));
+                    TRY(batches_join(run, one, step, pair.views, error));
                     break;
                 }
             }

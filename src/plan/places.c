@@ -68,8 +68,8 @@ static void find_lives(struct search *search)
         }
 }
 
-static void lengthen(struct search *search, const struct tensor *tensor, uint32_t first,
-                     uint32_t last)
+static void places_lengthen_life(struct search *search, const struct tensor *tensor, uint32_t first,
+                                 uint32_t last)
 {
     struct life *life = &search->lives[tensor->storage->id];
     life->first = life->first < first ? life->first : first;
@@ -81,7 +81,7 @@ static void lengthen_results(struct search *search, uint32_t first, uint32_t end
 {
     for (uint32_t i = first; i < end; i++)
         if (search->plan->steps[i].kind == STEP_DOWNLOAD)
-            lengthen(search, search->plan->steps[i].in[0], UNUSED, end - 1);
+            places_lengthen_life(search, search->plan->steps[i].in[0], UNUSED, end - 1);
 }
 
 /* Extends lifetimes as a segment's transfers require. */
@@ -95,7 +95,7 @@ static void lengthen_lives(struct search *search, const struct segment *segment)
     for (uint32_t i = begin; i < end; i++) {
         const struct step *step = &search->plan->steps[i];
         if (step->kind == STEP_UPLOAD)
-            lengthen(search, step->out, begin, 0);
+            places_lengthen_life(search, step->out, begin, 0);
         if (pending > most) {
             lengthen_results(search, drained, i);
             drained = i;
@@ -132,8 +132,8 @@ static bool is_free(const struct shared *shared, const struct life *life, uint32
            (next == shared->count || life->last < shared->lives[next].first);
 }
 
-static enum healcl_status share(struct shared *shared, const struct life *life,
-                                struct healcl_error *error)
+static enum healcl_status shared_add_life(struct shared *shared, const struct life *life,
+                                          struct healcl_error *error)
 {
     NEED_MEMORY(ARRAY_GROW(shared->lives, shared->count, &shared->capacity), error);
     size_t next = find_next(shared, life->first);
@@ -175,7 +175,7 @@ static enum healcl_status find_place(struct search *search, const struct life *l
     if (best == places->count)
         TRY(add_place(search, life->bytes, error));
     places->of[life->storage] = (uint32_t)best;
-    return share(&search->shared[best], life, error);
+    return shared_add_life(&search->shared[best], life, error);
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -185,7 +185,7 @@ struct live {
     uint64_t bytes, most;
 };
 
-static void follow(struct live *live, uint64_t bytes, bool stays)
+static void places_follow(struct live *live, uint64_t bytes, bool stays)
 {
     live->bytes = stays ? live->bytes + bytes : live->bytes - bytes;
     live->most = live->bytes > live->most ? live->bytes : live->most;
@@ -207,9 +207,9 @@ static void find_peaks(struct search *search)
             if (stays == (search->lives[id].first != UNUSED)) /* nothing changes */
                 continue;
             search->lives[id].first = stays ? (uint32_t)i : UNUSED;
-            follow(&all, storage_bytes(tensor->storage), stays);
+            places_follow(&all, storage_bytes(tensor->storage), stays);
             if (search->places->of[id] == NO_PLACE)
-                follow(&other, storage_bytes(tensor->storage), stays);
+                places_follow(&other, storage_bytes(tensor->storage), stays);
         }
     search->places->live_bytes = all.most;
     search->places->other_bytes = other.most;
@@ -226,7 +226,7 @@ static int compare_lives(const void *left, const void *right)
     return (a->storage > b->storage) - (a->storage < b->storage);
 }
 
-static enum healcl_status find_places(struct search *search, struct healcl_error *error)
+static enum healcl_status places_find(struct search *search, struct healcl_error *error)
 {
     const struct plan *plan = search->plan;
     NEED_MEMORY(search->lives && search->order && search->places->of, error);
@@ -254,7 +254,7 @@ enum healcl_status places_init(struct places *places, const struct plan *plan,
     *places = (struct places){.of = malloc((plan->storage_count + 1) * sizeof *places->of)};
     search.lives = calloc(plan->storage_count + 1, sizeof *search.lives);
     search.order = calloc(plan->storage_count + 1, sizeof *search.order);
-    enum healcl_status status = find_places(&search, error);
+    enum healcl_status status = places_find(&search, error);
     for (size_t i = 0; i < places->count && search.shared; i++)
         free(search.shared[i].lives);
     free(search.shared);

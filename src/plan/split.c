@@ -27,7 +27,7 @@ struct splitter {
 /* ---------------------------------------------------------------- views */
 
 /* The rank's share of `whole` elements, of which each index of the axis has equally many. */
-static int64_t share(const struct splitter *splitter, int64_t whole)
+static int64_t split_elements_of_rank(const struct splitter *splitter, int64_t whole)
 {
     return whole / splitter->axes.count * splitter->size;
 }
@@ -38,11 +38,12 @@ static struct layout part_of_split(const struct splitter *splitter, const struct
     const int64_t period = splitter->axes.units[tensor->storage->id] * splitter->axes.count;
     const struct view_cut cut = split_axes_view(&splitter->axes, tensor);
     struct layout part = tensor->layout;
-    part.offset = share(splitter, part.offset / period * period) + part.offset % period;
-    part.shape[cut.axis] = share(splitter, part.shape[cut.axis]);
+    part.offset =
+        split_elements_of_rank(splitter, part.offset / period * period) + part.offset % period;
+    part.shape[cut.axis] = split_elements_of_rank(splitter, part.shape[cut.axis]);
     for (uint32_t axis = 0; axis < part.rank; axis++)
         if (part.stride[axis] >= period)
-            part.stride[axis] = share(splitter, part.stride[axis]);
+            part.stride[axis] = split_elements_of_rank(splitter, part.stride[axis]);
     return part;
 }
 
@@ -52,7 +53,7 @@ static struct layout part_of_whole(const struct splitter *splitter, const struct
 {
     struct layout part = *view;
     if (view->stride[axis] == 0)
-        part.shape[axis] = share(splitter, part.shape[axis]);
+        part.shape[axis] = split_elements_of_rank(splitter, part.shape[axis]);
     else
         part = layout_narrow(view, axis, splitter->start * each, splitter->size * each);
     return part;
@@ -64,12 +65,14 @@ static bool is_split(const struct splitter *splitter, const struct storage *stor
 }
 
 /* Writes an operand: a view of the part's storage. */
-static enum healcl_status write_view(const struct splitter *splitter, const struct storage *storage,
-                                     const struct layout *layout, const struct tensor **tensor,
-                                     struct healcl_error *error)
+static enum healcl_status split_write_view(const struct splitter *splitter,
+                                           const struct storage *storage,
+                                           const struct layout *layout,
+                                           const struct tensor **tensor, struct healcl_error *error)
 {
-    const int64_t elements =
-        is_split(splitter, storage) ? share(splitter, storage->elements) : storage->elements;
+    const int64_t elements = is_split(splitter, storage)
+                                 ? split_elements_of_rank(splitter, storage->elements)
+                                 : storage->elements;
     return rewrite_operand(splitter->rewrite, storage, elements, layout, tensor, error);
 }
 
@@ -89,7 +92,7 @@ static enum healcl_status write_operands(const struct splitter *splitter, const 
             layout = is_split(splitter, tensor->storage)
                          ? part_of_split(splitter, tensor)
                          : part_of_whole(splitter, &layout, (uint32_t)axis, cut->each);
-        TRY(write_view(splitter, tensor->storage, &layout, &part->operands[i], error));
+        TRY(split_write_view(splitter, tensor->storage, &layout, &part->operands[i], error));
     }
     return HEALCL_OK;
 }
@@ -97,7 +100,7 @@ static enum healcl_status write_operands(const struct splitter *splitter, const 
 /* ---------------------------------------------------------------- transfers */
 
 /* The rank's part of an upload's output, or of a download. */
-static struct healcl_part part_of(const struct splitter *splitter, const struct tensor *tensor)
+static struct healcl_part split_part(const struct splitter *splitter, const struct tensor *tensor)
 {
     if (!is_split(splitter, tensor->storage))
         return (struct healcl_part){.period = 0};
@@ -112,7 +115,7 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
 {
     struct plan *plan = splitter->rewrite->planner.plan;
     const struct tensor *tensor = whole->out ? whole->out : whole->in[0];
-    const struct healcl_part of = part_of(splitter, tensor);
+    const struct healcl_part of = split_part(splitter, tensor);
     if (whole->kind == STEP_UPLOAD)
         plan->input_parts[splitter->inputs++] = of;
     else
@@ -189,7 +192,7 @@ static enum healcl_status open_sum(struct splitter *splitter, const struct step 
     *pending = (struct pending){.sum = *whole->out, .moduli = *moduli};
     struct exchange *exchange = &pending->part;
     exchange->sum = part->out;
-    TRY(write_view(splitter, moduli->storage, &moduli->layout, &exchange->moduli, error));
+    TRY(split_write_view(splitter, moduli->storage, &moduli->layout, &exchange->moduli, error));
     if (!step_adds(whole) || splitter->split->rank == 0)
         return HEALCL_OK;
     const struct step fill = {.kind = STEP_FILL,

@@ -154,8 +154,8 @@ struct step_cut split_axes_step(const struct split_axes *axes, const struct step
     return cut;
 }
 
-static enum healcl_status refuse(const struct step *step, const struct fault *fault,
-                                 struct healcl_error *error)
+static enum healcl_status split_refuse(const struct step *step, const struct fault *fault,
+                                       struct healcl_error *error)
 {
     const bool is_input = fault->operand != STEP_OUT && step->kind != STEP_VENDOR;
     (void)ERROR(error, HEALCL_REFUSED, "%s%s%s%s", is_input ? "argument '" : "",
@@ -209,8 +209,8 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
 
 /* Follows the axis through all steps, until no further storage is cut or a step needs other
  * indices. */
-static enum healcl_status follow(struct split_axes *axes, struct indices *other,
-                                 struct healcl_error *error)
+static enum healcl_status split_follow_axis(struct split_axes *axes, struct indices *other,
+                                            struct healcl_error *error)
 {
     const struct plan *plan = axes->plan;
     bool changed = true;
@@ -227,7 +227,7 @@ static enum healcl_status follow(struct split_axes *axes, struct indices *other,
             if (fault.text && other->count > 1)
                 return HEALCL_OK;
             if (fault.text)
-                return refuse(&plan->steps[i], &fault, error);
+                return split_refuse(&plan->steps[i], &fault, error);
         }
     }
     return HEALCL_OK;
@@ -305,8 +305,10 @@ static bool cut_back(struct split_axes *axes, int64_t *wanted)
 
 /* ---------------------------------------------------------------- all */
 
-static enum healcl_status find(struct split_axes *axes, int64_t *wanted, const struct step *upload,
-                               const struct healcl_split *split, struct healcl_error *error)
+static enum healcl_status split_find_axis(struct split_axes *axes, int64_t *wanted,
+                                          const struct step *upload,
+                                          const struct healcl_split *split,
+                                          struct healcl_error *error)
 {
     const struct origin *origin = step_origin(upload, NO_INPUT);
     const struct layout *input = &upload->out->layout;
@@ -327,10 +329,10 @@ static enum healcl_status find(struct split_axes *axes, int64_t *wanted, const s
                    origin->entry, origin->name, split->axis, axes->count, split->ranks);
         memset(axes->units, 0, axes->plan->storage_count * sizeof *axes->units);
         axes->units[upload->out->storage->id] = input->stride[split->axis] * each;
-        TRY(follow(axes, &other, error));
+        TRY(split_follow_axis(axes, &other, error));
         for (int round = 0; other.count <= 1 && round < ROUNDS_MOST && cut_back(axes, wanted);
              round++)
-            TRY(follow(axes, &other, error));
+            TRY(split_follow_axis(axes, &other, error));
     }
     return HEALCL_OK;
 }
@@ -346,7 +348,7 @@ enum healcl_status split_axes_find(const struct plan *plan, const struct step *u
     if (!wanted || !axes->units)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK && split->ranks > 1)
-        status = find(axes, wanted, upload, split, error);
+        status = split_find_axis(axes, wanted, upload, split, error);
     free(wanted);
     if (status != HEALCL_OK)
         split_axes_release(axes);

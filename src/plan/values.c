@@ -199,7 +199,7 @@ static bool set_axes(struct known *known, const struct layout *view, const struc
     return true;
 }
 
-static struct layout view_of(const struct known *known)
+static struct layout values_view(const struct known *known)
 {
     struct layout view = {.rank = known->rank, .offset = known->offset};
     for (uint32_t k = 0; k < known->rank; k++) {
@@ -215,7 +215,7 @@ static struct layout merged(const struct layout *view)
 {
     static const struct layout none;
     struct known known = {.offset = view->offset};
-    return set_axes(&known, view, &none) ? view_of(&known) : *view;
+    return set_axes(&known, view, &none) ? values_view(&known) : *view;
 }
 
 /* Whether a known part remains true after values of a range are written to a view of it. */
@@ -230,7 +230,7 @@ static bool stays_true(const struct known *known, const struct layout *view,
             layout_same_elements(&range->moduli.layout, &moduli));
 }
 
-static void forget(struct values *values, struct known **at)
+static void known_forget(struct values *values, struct known **at)
 {
     struct known *known = *at;
     *at = known->next;
@@ -241,13 +241,13 @@ static void forget(struct values *values, struct known **at)
 void values_forget(struct values *values, struct storage *storage)
 {
     while (storage->known)
-        forget(values, &storage->known);
+        known_forget(values, &storage->known);
     storage->writes++; /* facts with moduli in it are outdated too */
 }
 
 /* Reduces a known part to what is before a view along its first axis, or after it if that is more.
  * Returns whether anything remains. */
-static bool shrink(struct known *known, const struct layout *view)
+static bool values_shrink(struct known *known, const struct layout *view)
 {
     struct known_axis *axis = known->axes;
     int64_t inner = 0, first = view->offset - known->offset,
@@ -271,7 +271,7 @@ static bool shrink(struct known *known, const struct layout *view)
 
 /* Keeps what is known of out's storage and remains true. Returns whether that includes the
  * range. */
-static bool keep(struct values *values, const struct tensor *out, const struct range *range)
+static bool values_keep(struct values *values, const struct tensor *out, const struct range *range)
 {
     bool changed = false;
     uint32_t views = 0;
@@ -279,11 +279,11 @@ static bool keep(struct values *values, const struct tensor *out, const struct r
     for (struct known **at = &out->storage->known; *at;) {
         struct known *known = *at;
         bool stays = stays_true(known, &out->layout, range);
-        struct layout view = view_of(known);
+        struct layout view = values_view(known);
         view = merged(&view);
-        if (++views == KNOWN_VIEWS ||
-            (!stays && layouts_may_overlap(&view, &written) && !shrink(known, &out->layout))) {
-            forget(values, at);
+        if (++views == KNOWN_VIEWS || (!stays && layouts_may_overlap(&view, &written) &&
+                                       !values_shrink(known, &out->layout))) {
+            known_forget(values, at);
             continue;
         }
         if (stays)
@@ -293,8 +293,8 @@ static bool keep(struct values *values, const struct tensor *out, const struct r
     return changed;
 }
 
-static enum healcl_status note(struct values *values, const struct tensor *out,
-                               const struct range *range, struct healcl_error *error)
+static enum healcl_status values_note(struct values *values, const struct tensor *out,
+                                      const struct range *range, struct healcl_error *error)
 {
     const struct storage *moduli = range->moduli.storage;
     struct known known = {.next = out->storage->known,
@@ -342,9 +342,9 @@ enum healcl_status values_follow(struct values *values, struct step *step,
     if (step_adds(step) && range_of(values, step->out).limit == 1)
         step->zeros |= 1u << STEP_INPUTS;
     struct range range = result_of(values, step, &axes, ranges);
-    bool changed = keep(values, step->out, &range);
+    bool changed = values_keep(values, step->out, &range);
     enum healcl_status status =
-        changed || range.limit == 0 ? HEALCL_OK : note(values, step->out, &range, error);
+        changed || range.limit == 0 ? HEALCL_OK : values_note(values, step->out, &range, error);
     step->out->storage->writes++; /* out's previous moduli are also out of date */
     return status;
 }

@@ -29,7 +29,7 @@ static bool add_axis(const struct step *step, int64_t batch, const int64_t *dist
 
 /* An axis of a view that continues evenly from request to request; NO_AXIS: all requests share the
  * view. */
-static bool lengthen(struct layout *view, int axis, int64_t batch, int64_t distance)
+static bool widen_lengthen_axis(struct layout *view, int axis, int64_t batch, int64_t distance)
 {
     if (axis == NO_AXIS)
         return distance == 0;
@@ -55,7 +55,7 @@ static bool lengthen_letter(const struct step *step, const struct step_axes *axe
         if (!step_operand(step, i))
             continue;
         views[i] = step_operand(step, i)->layout;
-        if (!lengthen(&views[i], step_axis(axes, i, letter), batch, distance[i]))
+        if (!widen_lengthen_axis(&views[i], step_axis(axes, i, letter), batch, distance[i]))
             return false;
     }
     return true;
@@ -124,7 +124,7 @@ static bool touches_wide(const struct widening *widening, const struct step *ste
 }
 
 /* Inputs are numbered in the order of uploads. */
-static void find_inputs(struct widening *widening)
+static void widen_find_inputs(struct widening *widening)
 {
     const struct plan *from = widening->rewrite->from;
     for (size_t i = 0, input = 0; i < from->step_count; i++) {
@@ -140,7 +140,7 @@ static void find_inputs(struct widening *widening)
 }
 
 /* Widens the storage that a step writes, if the step uses a wide one. */
-static bool follow(struct widening *widening, const struct step *step)
+static bool widen_step_storage(struct widening *widening, const struct step *step)
 {
     if (!step->out || is_wide(widening, step->out) || !touches_wide(widening, step))
         return false;
@@ -155,23 +155,23 @@ static enum healcl_status find_storages(struct widening *widening, struct healcl
 {
     const struct plan *from = widening->rewrite->from;
     bool changed = true;
-    find_inputs(widening);
+    widen_find_inputs(widening);
     for (int round = 0; changed; round++) {
         if (round == ROUNDS_MOST)
             REFUSE_FOR(error, LIMIT, "following the inputs takes too many rounds");
         changed = false;
         for (size_t i = 0; i < from->step_count; i++)
-            changed |= follow(widening, &from->steps[i]);
+            changed |= widen_step_storage(widening, &from->steps[i]);
         for (size_t i = from->step_count; i-- > 0;)
-            changed |= follow(widening, &from->steps[i]);
+            changed |= widen_step_storage(widening, &from->steps[i]);
     }
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- steps */
 
-static enum healcl_status refuse(const struct step *step, const char *why,
-                                 struct healcl_error *error)
+static enum healcl_status widen_refuse(const struct step *step, const char *why,
+                                       struct healcl_error *error)
 {
     (void)ERROR(error, HEALCL_REFUSED, "%s", why);
     error_because(error, HEALCL_CAUSE_OPERATION);
@@ -180,9 +180,9 @@ static enum healcl_status refuse(const struct step *step, const char *why,
 }
 
 /* Makes an operand: a view of the storage that replaces a tensor's. */
-static enum healcl_status write_view(struct widening *widening, const struct tensor *tensor,
-                                     const struct layout *view, const struct tensor **result,
-                                     struct healcl_error *error)
+static enum healcl_status widen_write_view(struct widening *widening, const struct tensor *tensor,
+                                           const struct layout *view, const struct tensor **result,
+                                           struct healcl_error *error)
 {
     const struct storage *old = tensor->storage;
     int64_t elements = old->elements, batch = is_wide(widening, tensor) ? widening->how->batch : 1;
@@ -208,9 +208,9 @@ static enum healcl_status add_step(struct widening *widening, const struct step 
     }
     for (int i = 0; i < STEP_OPERANDS; i++)
         if (step->operands[i])
-            TRY(write_view(widening, step->operands[i],
-                           views ? &views[i] : &step->operands[i]->layout, &added.operands[i],
-                           error));
+            TRY(widen_write_view(widening, step->operands[i],
+                                 views ? &views[i] : &step->operands[i]->layout, &added.operands[i],
+                                 error));
     return rewrite_step(widening->rewrite, &added, error);
 }
 
@@ -254,7 +254,7 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
     int64_t distance[STEP_OPERANDS];
     find_distances(widening, step, distance);
     if (!add_axis(step, widening->how->batch, distance, views, widened.value))
-        return refuse(step, "its rank is too high to add an axis of requests", error);
+        return widen_refuse(step, "its rank is too high to add an axis of requests", error);
     if (step->payload) {
         struct payload *payload =
             arena_alloc(widening->rewrite->planner.plan->arena, sizeof *payload);
@@ -285,7 +285,7 @@ static enum healcl_status copy_upload(struct widening *widening, const struct st
     TRY(rewrite_storage(rewrite, old, old->elements, &single, error));
     TRY(plan_view(rewrite->planner.plan, single, &step->out->layout, &upload.out, error));
     TRY(rewrite_step(rewrite, &upload, error));
-    TRY(write_view(widening, step->out, &to, &copy.out, error));
+    TRY(widen_write_view(widening, step->out, &to, &copy.out, error));
     TRY(plan_view(rewrite->planner.plan, single, &from, &copy.in[0], error));
     TRY(rewrite_step(rewrite, &copy, error));
     release.in[0] = copy.in[0];
@@ -302,9 +302,9 @@ static enum healcl_status write_step(struct widening *widening, const struct ste
     case STEP_DOWNLOAD: return widen_transfer(widening, step, widening->how->batch, error);
     case STEP_RELEASE: return add_step(widening, step, &step->in[0]->layout, error);
     case STEP_VENDOR:
-        return refuse(step,
-                      "a manifest's operation without a body cannot run several requests together",
-                      error);
+        return widen_refuse(
+            step, "a manifest's operation without a body cannot run several requests together",
+            error);
     default: return widen_step(widening, step, error);
     }
 }

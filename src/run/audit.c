@@ -131,7 +131,7 @@ static struct slices batch_of(const struct step *step)
 }
 
 /* Bytes read for a slice, including the output after the launch. */
-static uint64_t bytes_of(const struct step *slice)
+static uint64_t audit_bytes(const struct step *slice)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < STEP_OPERANDS; i++) {
@@ -153,7 +153,7 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
     const struct slices cut = batch_of(step);
     struct slice slice;
     slice_init(&slice, step, &cut, 0, 1, 0, true);
-    const uint64_t bytes = bytes_of(&slice.step);
+    const uint64_t bytes = audit_bytes(&slice.step);
     about->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
     about->most = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
     const bool can = step->kind != STEP_VENDOR && about->most > 0;
@@ -202,8 +202,8 @@ static void order_steps(struct audit *audit)
 
 /* ---------------------------------------------------------------- life */
 
-static enum healcl_status init(struct audit *audit, const struct healcl_device *device,
-                               struct healcl_error *error)
+static enum healcl_status audit_init(struct audit *audit, const struct healcl_device *device,
+                                     struct healcl_error *error)
 {
     const struct plan *plan = audit->plan;
     audit->steps = calloc(plan->step_count + 1, sizeof *audit->steps);
@@ -224,7 +224,7 @@ enum healcl_status audit_create(const struct plan *plan, const struct healcl_dev
     audit->plan = plan;
     audit->share = share;
     audit->random = seed;
-    enum healcl_status status = init(audit, device, error);
+    enum healcl_status status = audit_init(audit, device, error);
     if (status != HEALCL_OK) {
         audit_free(audit);
         return status;
@@ -414,7 +414,7 @@ void audit_drop(struct audit *audit, struct healcl_device *device)
 
 /* Returns the number of output elements that differ. *first: the place of the first one in C order.
  * Notes its values. */
-static uint64_t compare(struct audit *audit, const struct pending *pending, int64_t *first)
+static uint64_t audit_compare(struct audit *audit, const struct pending *pending, int64_t *first)
 {
     const struct tensor *out = pending->slice.step.out;
     const enum dtype dtype = out->storage->dtype;
@@ -502,8 +502,8 @@ static void note_time(struct audit *audit, const struct pending *pending, double
     note_cost(audit, about);
 }
 
-static enum healcl_status judge(struct audit *audit, struct pending *pending,
-                                struct healcl_error *error)
+static enum healcl_status audit_judge_pending(struct audit *audit, struct pending *pending,
+                                              struct healcl_error *error)
 {
     int64_t first = 0;
     const uint64_t elements = (uint64_t)layout_elements(&pending->slice.step.out->layout);
@@ -516,7 +516,7 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
         error_move(error, &refusal);
         return status;
     }
-    const uint64_t different = is_refused ? elements : compare(audit, pending, &first);
+    const uint64_t different = is_refused ? elements : audit_compare(audit, pending, &first);
     if (!is_refused)
         note_audit(audit, pending, elements);
     if (different == 0)
@@ -544,7 +544,7 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
     for (size_t i = 0; i < count && status == HEALCL_OK; i++) {
         struct pending *pending = &audit->pending[i];
         const uint64_t start = monotonic_nanoseconds();
-        status = judge(audit, pending, error);
+        status = audit_judge_pending(audit, pending, error);
         const double spent = (double)(monotonic_nanoseconds() - start) + pending->spent;
         audit->balance -= spent;
         audit->facts.nanoseconds += (uint64_t)spent;

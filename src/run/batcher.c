@@ -76,9 +76,9 @@ static enum healcl_status open_largest(struct healcl_batcher *batcher,
                : open_together(batcher, options, fits, error);
 }
 
-static enum healcl_status init(struct healcl_batcher *batcher,
-                               const struct healcl_batcher_options *options,
-                               struct healcl_device *device, struct healcl_error *error)
+static enum healcl_status batcher_init(struct healcl_batcher *batcher,
+                                       const struct healcl_batcher_options *options,
+                                       struct healcl_device *device, struct healcl_error *error)
 {
     const size_t count = options->input_count;
     batcher->inputs = calloc(count + 1, sizeof *batcher->inputs);
@@ -114,7 +114,7 @@ enum healcl_status healcl_batcher_open(const struct healcl_transcript *transcrip
     struct healcl_batcher *batcher = calloc(1, sizeof *batcher);
     NEED_MEMORY(batcher, error);
     batcher->transcript = transcript_retain(transcript);
-    enum healcl_status status = init(batcher, options, device, error);
+    enum healcl_status status = batcher_init(batcher, options, device, error);
     if (status != HEALCL_OK) {
         healcl_batcher_close(batcher);
         return status;
@@ -158,9 +158,10 @@ static void note_run(struct healcl_batcher *batcher, const struct healcl_session
 }
 
 /* Copies the results of request number `slice` of the session's batch. */
-static enum healcl_status hand_out(struct healcl_batcher *batcher, struct healcl_session *session,
-                                   const struct healcl_request *request, size_t slice,
-                                   struct healcl_error *error)
+static enum healcl_status batcher_hand_out(struct healcl_batcher *batcher,
+                                           struct healcl_session *session,
+                                           const struct healcl_request *request, size_t slice,
+                                           struct healcl_error *error)
 {
     const struct healcl_transcript *one = batcher->transcript;
     const struct healcl_tensor_info *of_session =
@@ -190,7 +191,7 @@ static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healc
         TRY(healcl_session_bind(batcher->alone, batcher->inputs[i], request->inputs[i], error));
     request->status = healcl_session_run(batcher->alone, &request->error);
     if (request->status == HEALCL_OK)
-        TRY(hand_out(batcher, batcher->alone, request, 0, error));
+        TRY(batcher_hand_out(batcher, batcher->alone, request, 0, error));
     request->nanoseconds = monotonic_nanoseconds() - start;
     note_run(batcher, batcher->alone, 1);
     if (request->status == HEALCL_OK || request->status == HEALCL_REFUSED)
@@ -228,7 +229,7 @@ static enum healcl_status run_together(struct healcl_batcher *batcher,
         return *is_refused ? HEALCL_OK : status;
     for (size_t i = 0; i < count; i++) {
         requests[i].status = HEALCL_OK;
-        TRY(hand_out(batcher, batcher->together, &requests[i], i, error));
+        TRY(batcher_hand_out(batcher, batcher->together, &requests[i], i, error));
     }
     const uint64_t spent = monotonic_nanoseconds() - start;
     for (size_t i = 0; i < count; i++)

@@ -12,7 +12,8 @@ bool comparison_is_equal(const struct comparison *comparison)
 }
 
 /* Counts an element that differs. Stores it if it is among the first. */
-static void note(struct comparison *comparison, int64_t position, int64_t actual, int64_t expected)
+static void comparison_note(struct comparison *comparison, int64_t position, int64_t actual,
+                            int64_t expected)
 {
     comparison->different++;
     if (comparison->first_count == COMPARISON_FIRST)
@@ -65,7 +66,7 @@ static enum healcl_status compare_part(void *context, uint32_t part, int64_t at,
         for (int64_t i = 0; i < count; i++) {
             int64_t a = dtype_load(dtype, actual, i), b = dtype_load(as, block, i);
             if (a != b)
-                note(comparison, first + i, a, b);
+                comparison_note(comparison, first + i, a, b);
         }
     }
     return HEALCL_OK;
@@ -82,8 +83,8 @@ enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elemen
         const struct comparison *found = &piece.parts[part];
         const uint64_t unnamed = found->different - found->first_count;
         for (uint32_t i = 0; i < found->first_count; i++)
-            note(comparison, found->first[i].position, found->first[i].actual,
-                 found->first[i].expected);
+            comparison_note(comparison, found->first[i].position, found->first[i].actual,
+                            found->first[i].expected);
         comparison->different += unnamed;
     }
     return HEALCL_OK;

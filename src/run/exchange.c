@@ -50,8 +50,9 @@ static struct tensor span_of(const struct tensor *tensor)
 }
 
 /* Maps or unmaps the range that a tensor spans. */
-static enum healcl_status map(const struct exchanger *exchanger, const struct tensor *tensor,
-                              bool back, void **data, struct healcl_error *error)
+static enum healcl_status exchange_map(const struct exchanger *exchanger,
+                                       const struct tensor *tensor, bool back, void **data,
+                                       struct healcl_error *error)
 {
     struct executor *executor = exchanger->executor;
     const struct executor_class *class = executor->class;
@@ -111,10 +112,10 @@ static enum healcl_status read_moduli(const struct exchanger *exchanger,
     NEED_MEMORY(*values, error);
     exchange->moduli = *values;
     void *data = NULL;
-    TRY(map(exchanger, moduli, false, &data, error));
+    TRY(exchange_map(exchanger, moduli, false, &data, error));
     for (size_t i = 0; i < exchange->modulus_count; i++)
         (*values)[i] = dtype_load(moduli->storage->dtype, data, (int64_t)i * stride);
-    return map(exchanger, moduli, true, &data, error);
+    return exchange_map(exchanger, moduli, true, &data, error);
 }
 
 /* The function gets the elements in place, or a packed copy. */
@@ -150,10 +151,11 @@ static enum healcl_status exchange_sum(const struct exchanger *exchanger, const 
     exchange->elements = (size_t)layout_elements(&sum.layout);
     enum healcl_status status = read_moduli(exchanger, &moduli, exchange, &values, error);
     if (status == HEALCL_OK)
-        status = map(exchanger, &sum, false, &data, error);
+        status = exchange_map(exchanger, &sum, false, &data, error);
     if (status == HEALCL_OK) {
         status = exchange_data(exchanger, &sum, exchange, data, error);
-        const enum healcl_status end = map(exchanger, &sum, true, &data, status ? NULL : error);
+        const enum healcl_status end =
+            exchange_map(exchanger, &sum, true, &data, status ? NULL : error);
         status = status == HEALCL_OK ? end : status;
         if (exchanger->executor->class->written)
             exchanger->executor->class->written(exchanger->executor, sum.storage);

@@ -9,8 +9,9 @@
 
 /* ---------------------------------------------------------------- executing */
 
-static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
-                                     int64_t count, const void *data, struct healcl_error *error)
+static enum healcl_status queue_take_piece(void *context, const struct step *step, int64_t first,
+                                           int64_t count, const void *data,
+                                           struct healcl_error *error)
 {
     (void)error;
     struct healcl_queue *queue = context;
@@ -236,9 +237,9 @@ static enum healcl_status set_items(struct argument *argument, uint32_t count, c
     return HEALCL_OK;
 }
 
-static enum healcl_status set_argument(struct healcl_queue *queue, struct argument *argument,
-                                       const struct healcl_argument *given,
-                                       struct healcl_error *error)
+static enum healcl_status queue_set_argument(struct healcl_queue *queue, struct argument *argument,
+                                             const struct healcl_argument *given,
+                                             struct healcl_error *error)
 {
     switch (given->kind) {
     case HEALCL_ARGUMENT_TENSOR:
@@ -285,7 +286,7 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
     TRY(queue_begin_entry(queue, operation, (uint32_t)count, error));
     for (size_t i = 0; i < count; i++) {
         enum healcl_status status =
-            set_argument(queue, &queue->entry.arguments[i], &arguments[i], error);
+            queue_set_argument(queue, &queue->entry.arguments[i], &arguments[i], error);
         if (status == HEALCL_OK)
             continue;
         error_prefix(error, "call %zu (%.80s): argument %zu: ", queue->eager.calls, operation,
@@ -344,7 +345,7 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
         return status;
     }
     queue->operations = operations_retain(options->plan ? options->plan->operations : NULL);
-    queue->sink = (struct result_sink){.context = queue, .take_piece = take_piece};
+    queue->sink = (struct result_sink){.context = queue, .take_piece = queue_take_piece};
     queue->synchronous = options->synchronous;
     queue->observer.context = options->cancelled_context;
     queue->observer.cancelled = options->cancelled;

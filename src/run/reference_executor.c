@@ -60,9 +60,9 @@ static enum healcl_status run_step(struct reference_executor *self, const struct
     return HEALCL_OK;
 }
 
-static enum healcl_status run_one(struct reference_executor *self, const struct step *step,
-                                  const struct result_sink *sink, uint64_t *spent,
-                                  struct healcl_error *error)
+static enum healcl_status reference_run_one(struct reference_executor *self,
+                                            const struct step *step, const struct result_sink *sink,
+                                            uint64_t *spent, struct healcl_error *error)
 {
     if (step->kind != STEP_RELEASE)
         TRY(executor_check_cancelled(&self->base, error));
@@ -74,9 +74,11 @@ static enum healcl_status run_one(struct reference_executor *self, const struct 
     return status;
 }
 
-static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
-                                      const struct result_sink *sink, struct segment_result *result,
-                                      struct healcl_error *error)
+static enum healcl_status reference_run_segment(struct executor *executor,
+                                                const struct segment *segment,
+                                                const struct result_sink *sink,
+                                                struct segment_result *result,
+                                                struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
     uint64_t sink_time = 0, segment_start = monotonic_nanoseconds();
@@ -87,7 +89,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
             continue;
         uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = run_one(self, step, sink, &sink_time, error);
+        enum healcl_status status = reference_run_one(self, step, sink, &sink_time, error);
         trace_end(self->base.trace, span);
         TRY(status);
         if (step->payload)
@@ -108,19 +110,20 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 
 /* ---------------------------------------------------------------- operations by call */
 
-static enum healcl_status enqueue(struct executor *executor, size_t first, size_t count,
-                                  const struct result_sink *sink, struct healcl_error *error)
+static enum healcl_status reference_enqueue(struct executor *executor, size_t first, size_t count,
+                                            const struct result_sink *sink,
+                                            struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
     uint64_t spent = 0;
     for (size_t i = first; i < first + count; i++)
         if (self->plan->steps[i].side != STEP_OF_KERNEL)
-            TRY(run_one(self, &self->plan->steps[i], sink, &spent, error));
+            TRY(reference_run_one(self, &self->plan->steps[i], sink, &spent, error));
     return HEALCL_OK;
 }
 
-static enum healcl_status map(struct executor *executor, const struct tensor *tensor, void **data,
-                              struct healcl_error *error)
+static enum healcl_status reference_map(struct executor *executor, const struct tensor *tensor,
+                                        void **data, struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
     void *memory;
@@ -129,17 +132,17 @@ static enum healcl_status map(struct executor *executor, const struct tensor *te
     return HEALCL_OK;
 }
 
-static enum healcl_status write(struct executor *executor, const struct tensor *tensor,
-                                const void *data, struct healcl_error *error)
+static enum healcl_status reference_write(struct executor *executor, const struct tensor *tensor,
+                                          const void *data, struct healcl_error *error)
 {
     void *memory;
-    TRY(map(executor, tensor, &memory, error));
+    TRY(reference_map(executor, tensor, &memory, error));
     memcpy(memory, data, (size_t)packed_bytes(tensor));
     return HEALCL_OK;
 }
 
-static enum healcl_status rewind_to(struct executor *executor, size_t first,
-                                    struct healcl_error *error)
+static enum healcl_status reference_rewind(struct executor *executor, size_t first,
+                                           struct healcl_error *error)
 {
     (void)error;
     struct reference_executor *self = (struct reference_executor *)executor;
@@ -150,7 +153,7 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     return HEALCL_OK;
 }
 
-static void destroy(struct executor *executor)
+static void reference_destroy(struct executor *executor)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
     reference_free(self->reference);
@@ -160,19 +163,19 @@ static void destroy(struct executor *executor)
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error)
 {
-    static const struct executor_class class = {.run_segment = run_segment,
-                                                .rewind = rewind_to,
-                                                .destroy = destroy,
-                                                .enqueue = enqueue,
-                                                .write = write,
-                                                .map = map};
+    static const struct executor_class class = {.run_segment = reference_run_segment,
+                                                .rewind = reference_rewind,
+                                                .destroy = reference_destroy,
+                                                .enqueue = reference_enqueue,
+                                                .write = reference_write,
+                                                .map = reference_map};
     struct reference_executor *self = calloc(1, sizeof *self);
     NEED_MEMORY(self, error);
     self->base.class = &class;
     self->plan = plan;
     enum healcl_status status = reference_create(plan, &self->reference, error);
     if (status != HEALCL_OK) {
-        destroy(&self->base);
+        reference_destroy(&self->base);
         return status;
     }
     self->reference->check = executor_check_cancelled;

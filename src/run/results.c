@@ -262,9 +262,9 @@ static enum healcl_status note_compared(struct results *results, const struct st
     return HEALCL_OK;
 }
 
-static enum healcl_status compare(struct results *results, const struct step *step,
-                                  const void *data, enum dump_verified *verified,
-                                  struct healcl_error *error)
+static enum healcl_status results_compare(struct results *results, const struct step *step,
+                                          const void *data, enum dump_verified *verified,
+                                          struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
     struct comparison comparison;
@@ -282,13 +282,13 @@ static void end_result(struct results *results, const struct step *step)
     report_progress(results, number - results->segment->first_step + 1);
 }
 
-static enum healcl_status take(void *context, const struct step *step, const void *data,
-                               struct healcl_error *error)
+static enum healcl_status results_take_whole(void *context, const struct step *step,
+                                             const void *data, struct healcl_error *error)
 {
     struct results *results = context;
     enum dump_verified verified = DUMP_NOT_COMPARED;
     if (step->payload && !results->options->no_verify)
-        TRY(compare(results, step, data, &verified, error));
+        TRY(results_compare(results, step, data, &verified, error));
     if (results->list)
         TRY(dump_result(results, step, data, verified, error));
     end_result(results, step);
@@ -296,8 +296,9 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 }
 
 /* A piece is compared while the next one is transferred. */
-static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
-                                     int64_t count, const void *data, struct healcl_error *error)
+static enum healcl_status results_take_piece(void *context, const struct step *step, int64_t first,
+                                             int64_t count, const void *data,
+                                             struct healcl_error *error)
 {
     struct results *results = context;
     const struct tensor *tensor = step->in[0];
@@ -334,10 +335,10 @@ static bool wants_data(void *context, const struct step *step)
 struct result_sink results_sink(struct results *results)
 {
     return (struct result_sink){.context = results,
-                                .take = take,
+                                .take = results_take_whole,
                                 .wants_data = wants_data,
                                 .takes_pieces = takes_pieces,
-                                .take_piece = take_piece};
+                                .take_piece = results_take_piece};
 }
 
 void results_report(const struct results *results, struct healcl_report *report)

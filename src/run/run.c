@@ -209,7 +209,8 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
 /* ---------------------------------------------------------------- running */
 
 /* Writes "tensor \"x\"", the name in the transfer, or describes an operation's result. */
-static const char *name_of(const struct plan *plan, const struct storage *storage, char text[128])
+static const char *run_name_storage(const struct plan *plan, const struct storage *storage,
+                                    char text[128])
 {
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
@@ -237,8 +238,9 @@ enum healcl_status executor_check_device(const struct plan *plan,
         REFUSE_FOR(error, LIMIT,
                    "entry %zu (%s): %s takes %" PRIu64 " bytes, but %s allocates at most %" PRIu64
                    " at once",
-                   storage->origin->entry, storage->origin->name, name_of(plan, storage, name),
-                   storage_bytes(storage), device->info.name, limit);
+                   storage->origin->entry, storage->origin->name,
+                   run_name_storage(plan, storage, name), storage_bytes(storage), device->info.name,
+                   limit);
     }
     return HEALCL_OK;
 }
@@ -263,8 +265,9 @@ static void count_programs(const struct run *run)
 }
 
 /* Runs a segment, with its spans: the host's, and the one that encloses its kernels. */
-static enum healcl_status run_segment(struct run *run, const struct segment *segment,
-                                      struct segment_result *result, struct healcl_error *error)
+static enum healcl_status run_traced_segment(struct run *run, const struct segment *segment,
+                                             struct segment_result *result,
+                                             struct healcl_error *error)
 {
     struct result_sink sink = results_sink(run->results);
     const char *name = segment_title(segment->name);
@@ -296,7 +299,7 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
         for (size_t j = 0; of_operations && j < run->operation_count; j++) /* keeps reasons */
             of_operations[j].steps = of_operations[j].nanoseconds = 0;
         uint64_t compiled = compile_time(run);
-        TRY(run_segment(run, segment, &result, error));
+        TRY(run_traced_segment(run, segment, &result, error));
         /* Building programs is reported separately. */
         compiled = compile_time(run) - compiled;
         result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
@@ -531,8 +534,9 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
     return HEALCL_OK;
 }
 
-static enum healcl_status run_all(struct run *run, const struct healcl_transcript *transcript,
-                                  struct healcl_error *error)
+static enum healcl_status run_repetitions(struct run *run,
+                                          const struct healcl_transcript *transcript,
+                                          struct healcl_error *error)
 {
     TRY(report_init(run, error));
     TRY(bind_inputs(run, transcript, error));
@@ -599,7 +603,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     owned->arena = run.arena;
     run.report = &owned->report;
     device_turn_begin(device); /* sessions wait, so that only this run is measured */
-    enum healcl_status status = run_all(&run, transcript, error);
+    enum healcl_status status = run_repetitions(&run, transcript, error);
     if (run.executor)
         run.executor->class->destroy(run.executor);
     if (device)

@@ -134,8 +134,9 @@ static enum healcl_status result_memory(struct healcl_session *session, char **m
     return HEALCL_OK;
 }
 
-static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
-                                     int64_t count, const void *data, struct healcl_error *error)
+static enum healcl_status session_take_piece(void *context, const struct step *step, int64_t first,
+                                             int64_t count, const void *data,
+                                             struct healcl_error *error)
 {
     struct healcl_session *session = context;
     const size_t size = dtype_size(step->in[0]->storage->dtype);
@@ -153,7 +154,7 @@ static enum healcl_status run_segments(struct healcl_session *session, size_t fi
                                        struct healcl_error *error)
 {
     struct executor *executor = session->executor;
-    struct result_sink sink = {.context = session, .take_piece = take_piece};
+    struct result_sink sink = {.context = session, .take_piece = session_take_piece};
     /* Number 0 is the scalars' storage. */
     size_t storage = first > 0 ? session->plan->segments[first].first_storage : !session->is_lost;
     device_turn_begin(session->device);
@@ -202,8 +203,8 @@ static void start_over(struct healcl_session *session)
     device_turn_end(session->device);
 }
 
-static enum healcl_status run(struct healcl_session *session, size_t first, size_t count,
-                              struct healcl_error *error)
+static enum healcl_status session_run(struct healcl_session *session, size_t first, size_t count,
+                                      struct healcl_error *error)
 {
     size_t segments = session->plan->segment_count;
     if (first > segments || count > segments - first)
@@ -269,7 +270,7 @@ static void *run_in_background(void *context)
 {
     struct healcl_session *session = context;
     session->task.status =
-        run(session, session->task.first, session->task.count, &session->task.error);
+        session_run(session, session->task.first, session->task.count, &session->task.error);
     void (*done)(void *, enum healcl_status) = session->task.done;
     void *argument = session->task.context;
     enum healcl_status status = session->task.status;
@@ -281,7 +282,7 @@ static void *run_in_background(void *context)
 }
 
 /* Joins the thread of a run that was started, once the run has ended. */
-static void join(struct healcl_session *session)
+static void session_join(struct healcl_session *session)
 {
     (void)pthread_join(session->thread, NULL);
     atomic_store(&session->background, BACKGROUND_NONE);
@@ -318,7 +319,7 @@ enum healcl_status healcl_session_wait(struct healcl_session *session, struct he
     NEED(session, error);
     if (atomic_load(&session->background) == BACKGROUND_NONE)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "nothing was started");
-    join(session);
+    session_join(session);
     error_move(error, &session->task.error);
     return session->task.status;
 }
@@ -334,7 +335,7 @@ enum healcl_status healcl_session_run_segments(struct healcl_session *session, s
 {
     NEED_IDLE(session, error);
     atomic_store(&session->is_cancelled, false);
-    return run(session, first, count, error);
+    return session_run(session, first, count, error);
 }
 
 enum healcl_status healcl_session_run(struct healcl_session *session, struct healcl_error *error)
@@ -526,7 +527,7 @@ void healcl_session_close(struct healcl_session *session)
     if (!session)
         return;
     if (atomic_load(&session->background) != BACKGROUND_NONE)
-        join(session);
+        session_join(session);
     executor_close(session->executor, session->device);
     audit_free(session->audit);
     for (size_t i = 0; session->results && i < session->plan->results; i++)

@@ -31,7 +31,7 @@ static enum healcl_status make_held(struct spill *spill, const struct storage *s
     return HEALCL_OK;
 }
 
-static void forget(struct spill *spill, const struct storage *storage)
+static void spill_forget(struct spill *spill, const struct storage *storage)
 {
     char **held = &spill->held[storage->id];
     if (!*held)
@@ -66,8 +66,8 @@ static enum healcl_status read_upload(struct device_executor *self, const struct
     return HEALCL_OK;
 }
 
-static enum healcl_status hold(struct device_executor *self, const struct storage *storage,
-                               struct healcl_error *error)
+static enum healcl_status spill_hold(struct device_executor *self, const struct storage *storage,
+                                     struct healcl_error *error)
 {
     struct spill *spill = self->spill;
     const struct step *upload = spill->memory.states[storage->id].upload;
@@ -86,8 +86,8 @@ static enum healcl_status check_upload(struct device_executor *self, const struc
     TRY(payload_check_data(upload->payload, error));
     if (upload->payload->dtype == storage->dtype)
         return HEALCL_OK;
-    TRY(hold(self, storage, error));
-    forget(self->spill, storage);
+    TRY(spill_hold(self, storage, error));
+    spill_forget(self->spill, storage);
     return HEALCL_OK;
 }
 
@@ -104,7 +104,7 @@ static enum healcl_status do_move(struct device_executor *self, enum memory_move
     case MEMORY_MOVE_UPLOAD:
         return device_executor_upload(self, spill->memory.states[storage->id].upload, error);
     case MEMORY_MOVE_CHECK: return check_upload(self, storage, error);
-    case MEMORY_MOVE_HOLD: return hold(self, storage, error);
+    case MEMORY_MOVE_HOLD: return spill_hold(self, storage, error);
     case MEMORY_MOVE_SPILL:
         TRY(make_held(spill, storage, error));
         return memory->memory ? device_read(launcher->device, memory, 0, bytes,
@@ -114,13 +114,13 @@ static enum healcl_status do_move(struct device_executor *self, enum memory_move
         return device_upload_memory(launcher->device, NULL, bytes, spill->held[storage->id], memory,
                                     error);
     case MEMORY_MOVE_DROP: device_executor_release_storage(self, storage); return HEALCL_OK;
-    case MEMORY_MOVE_FORGET: forget(spill, storage); return HEALCL_OK;
+    case MEMORY_MOVE_FORGET: spill_forget(spill, storage); return HEALCL_OK;
     }
     return HEALCL_OK;
 }
 
-static enum healcl_status move(void *context, enum memory_move kind, const struct storage *storage,
-                               struct healcl_error *error)
+static enum healcl_status spill_move(void *context, enum memory_move kind,
+                                     const struct storage *storage, struct healcl_error *error)
 {
     static const char *const names[] = {[MEMORY_MOVE_UPLOAD] = "upload",
                                         [MEMORY_MOVE_CHECK] = "hold",
@@ -142,7 +142,7 @@ static enum healcl_status move(void *context, enum memory_move kind, const struc
 }
 
 /* Called when the device is about to exceed its limit. */
-static enum healcl_status make_room(void *context, uint64_t bytes, struct healcl_error *error)
+static enum healcl_status spill_make_room(void *context, uint64_t bytes, struct healcl_error *error)
 {
     return memory_make_room(&((struct device_executor *)context)->spill->memory, bytes, error);
 }
@@ -158,7 +158,7 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t lim
     NEED_MEMORY(spill, error);
     spill->limit = limit;
     spill->mover =
-        (struct memory_mover){move, self, self->launcher.device->info.max_allocation_bytes};
+        (struct memory_mover){spill_move, self, self->launcher.device->info.max_allocation_bytes};
     spill->held = calloc(plan->storage_count + 1, sizeof *spill->held);
     enum healcl_status status = spill->held
                                     ? memory_init(&spill->memory, plan, limit, &spill->mover, error)
@@ -168,7 +168,7 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t lim
         free(spill);
         return status;
     }
-    device_limit_memory(self->launcher.device, limit, make_room, self);
+    device_limit_memory(self->launcher.device, limit, spill_make_room, self);
     self->spill = spill;
     return HEALCL_OK;
 }
@@ -177,7 +177,7 @@ void spill_reset(struct device_executor *self)
 {
     const struct plan *plan = self->launcher.plan;
     for (size_t id = 0; id < plan->storage_count; id++)
-        forget(self->spill, plan->storages[id]);
+        spill_forget(self->spill, plan->storages[id]);
     memory_reset(&self->spill->memory);
     self->spill->nanoseconds = 0;
 }
@@ -329,8 +329,8 @@ static enum healcl_status run_slices(struct device_executor *self, const struct 
 /* ---------------------------------------------------------------- results and refusals */
 
 /* Hands out a result. A result that only the host has is packed. */
-static enum healcl_status hand_out(struct device_executor *self, const struct step *step,
-                                   struct healcl_error *error)
+static enum healcl_status spill_hand_out(struct device_executor *self, const struct step *step,
+                                         struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
     const struct storage *storage = tensor->storage;
@@ -363,7 +363,7 @@ enum healcl_status spill_run_step(struct device_executor *self, size_t number,
         TRY(device_executor_run_on_host(self, step, "its tensors do not fit into one allocation",
                                         error));
     else if (step->kind == STEP_DOWNLOAD)
-        TRY(hand_out(self, step, error));
+        TRY(spill_hand_out(self, step, error));
     else if (step->kind != STEP_UPLOAD && step->kind != STEP_RELEASE)
         TRY(device_executor_run_step(self, step, error));
     return memory_end_step(memory, &slices, error);

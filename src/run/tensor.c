@@ -11,7 +11,7 @@
             FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor's queue is closed"); \
     } while (0)
 
-static int64_t bytes_of(const struct healcl_tensor *tensor)
+static int64_t tensor_byte_count(const struct healcl_tensor *tensor)
 {
     return layout_elements(&tensor->view.layout) * (int64_t)dtype_size(tensor->dtype);
 }
@@ -120,7 +120,7 @@ struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *ten
                                        .dtype = (enum healcl_dtype)tensor->dtype,
                                        .rank = tensor->view.layout.rank,
                                        .shape = tensor->view.layout.shape,
-                                       .bytes = (size_t)bytes_of(tensor)};
+                                       .bytes = (size_t)tensor_byte_count(tensor)};
 }
 
 struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor)
@@ -185,7 +185,7 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
 {
     NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
-    size_t has = (size_t)bytes_of(tensor);
+    size_t has = (size_t)tensor_byte_count(tensor);
     if (bytes != has)
         FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
     NEED(memory || bytes == 0, error);
@@ -216,8 +216,8 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
 }
 
 /* Reads or writes elements that are not contiguous, through a packed tensor. */
-static enum healcl_status write_view(struct healcl_tensor *tensor, const void *data,
-                                     struct healcl_error *error)
+static enum healcl_status tensor_write_view(struct healcl_tensor *tensor, const void *data,
+                                            struct healcl_error *error)
 {
     struct healcl_tensor *packed = NULL;
     const struct layout *layout = &tensor->view.layout;
@@ -233,14 +233,14 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
 {
     NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
-    size_t has = (size_t)bytes_of(tensor);
+    size_t has = (size_t)tensor_byte_count(tensor);
     if (bytes != has)
         FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
     if (bytes == 0)
         return HEALCL_OK;
     NEED(data, error);
     if (!layout_is_contiguous(&tensor->view.layout))
-        return write_view(tensor, data, error);
+        return tensor_write_view(tensor, data, error);
     TRY(queue_begin_entry(queue, "write", 1, error));
     if (bytes > DEVICE_COPIED_BYTES) /* writing them waits */
         TRY(queue_await(queue, error));
@@ -273,7 +273,7 @@ enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     enum healcl_status status = HEALCL_OK;
     tensor->mapped = &nothing;
-    if (bytes_of(tensor) > 0) {
+    if (tensor_byte_count(tensor) > 0) {
         device_turn_begin(queue->device);
         status =
             queue->executor->class->map(queue->executor, &tensor->view, &tensor->mapped, error);

@@ -68,8 +68,8 @@ static enum healcl_status read_name(struct entry_reader *reader, const cJSON *va
 }
 
 /* "int64" or {"__type__":"dtype","value":"int64"}; in a tensor pointer also "torch.int64" */
-static enum healcl_status read_dtype(const cJSON *value, const char *what, bool in_pointer,
-                                     enum dtype *dtype, struct healcl_error *error)
+static enum healcl_status entry_read_dtype(const cJSON *value, const char *what, bool in_pointer,
+                                           enum dtype *dtype, struct healcl_error *error)
 {
     const char *name;
     TRY(value_constant(value, "dtype", what, &name, error));
@@ -91,7 +91,7 @@ static enum healcl_status read_device_tensor(struct entry_reader *reader, const 
     argument->tensor.has_dtype = !value_is_nothing(dtype);
     if (!argument->tensor.has_dtype)
         return HEALCL_OK;
-    return read_dtype(dtype, "'dtype'", true, &argument->tensor.dtype, error);
+    return entry_read_dtype(dtype, "'dtype'", true, &argument->tensor.dtype, error);
 }
 
 /* {"type": "numpy", "dtype": "int64", "shape": [2, 3]}: a tensor whose data a caller supplies. */
@@ -102,7 +102,7 @@ static enum healcl_status read_declared_tensor(const cJSON *dtype, const cJSON *
     enum dtype declared;
     int64_t sizes[MAX_RANK];
     uint32_t rank = 0;
-    TRY(read_dtype(dtype, "'dtype'", false, &declared, error));
+    TRY(entry_read_dtype(dtype, "'dtype'", false, &declared, error));
     if (!cJSON_IsArray(shape))
         REFUSE(error, "'shape' is %s, not a list", value_kind(shape));
     for (const cJSON *size = shape->child; size; size = size->next) {
@@ -264,8 +264,8 @@ static enum healcl_status read_item(const cJSON *object, struct healcl_index *it
     }
 }
 
-static enum healcl_status read_shape(const cJSON *list, struct argument *argument,
-                                     struct healcl_error *error)
+static enum healcl_status entry_read_shape(const cJSON *list, struct argument *argument,
+                                           struct healcl_error *error)
 {
     if (!cJSON_IsArray(list))
         REFUSE(error, "'value' is %s, not a list", value_kind(list));
@@ -289,10 +289,11 @@ static enum healcl_status read_argument(struct entry_reader *reader, const cJSON
     switch (argument->kind) {
     case ARGUMENT_DEVICE_TENSOR: return read_device_tensor(reader, value, argument, error);
     case ARGUMENT_HOST_TENSOR: return read_host_tensor(reader, value, argument, error);
-    case ARGUMENT_SHAPE: return read_shape(value, argument, error);
+    case ARGUMENT_SHAPE: return entry_read_shape(value, argument, error);
     case ARGUMENT_INT: return read_int(value, &argument->integer, error);
     case ARGUMENT_NONE: return check_empty(value, "NoneType", error);
-    case ARGUMENT_TENSOR_TYPE: return read_dtype(value, "'value'", false, &argument->dtype, error);
+    case ARGUMENT_TENSOR_TYPE:
+        return entry_read_dtype(value, "'value'", false, &argument->dtype, error);
     case ARGUMENT_SLICE: return read_slice(value, &argument->slice, error);
     case ARGUMENT_ELLIPSIS: break;
     }
@@ -301,8 +302,8 @@ static enum healcl_status read_argument(struct entry_reader *reader, const cJSON
 
 /* ---------------------------------------------------------------- operations */
 
-static enum healcl_status read_arguments(struct entry_reader *reader, const cJSON *list,
-                                         struct healcl_error *error)
+static enum healcl_status entry_read_arguments(struct entry_reader *reader, const cJSON *list,
+                                               struct healcl_error *error)
 {
     struct entry *entry = &reader->entry;
     if (!cJSON_IsArray(list))
@@ -316,8 +317,8 @@ static enum healcl_status read_arguments(struct entry_reader *reader, const cJSO
     return HEALCL_OK;
 }
 
-static enum healcl_status read_operation(struct entry_reader *reader, const cJSON *object,
-                                         struct healcl_error *error)
+static enum healcl_status entry_read_operation(struct entry_reader *reader, const cJSON *object,
+                                               struct healcl_error *error)
 {
     struct entry *entry = &reader->entry;
     const cJSON *name, *arguments, *out;
@@ -327,7 +328,7 @@ static enum healcl_status read_operation(struct entry_reader *reader, const cJSO
     reader->operation = entry->name;
     TRY(value_check_tag(object, "DeviceOp", error));
     TRY(value_member(object, "args", &arguments, error));
-    TRY(read_arguments(reader, arguments, error));
+    TRY(entry_read_arguments(reader, arguments, error));
     TRY(value_member(object, "out", &out, error));
     if (value_is_nothing(out))
         return HEALCL_OK;
@@ -338,13 +339,13 @@ static enum healcl_status read_operation(struct entry_reader *reader, const cJSO
 /* ---------------------------------------------------------------- entries */
 
 /* operation, freed, name: what an entry of the respective kind is about. */
-static enum healcl_status read_kind(struct entry_reader *reader, const char *kind,
-                                    const cJSON *operation, const cJSON *freed, const cJSON *name,
-                                    struct healcl_error *error)
+static enum healcl_status entry_read_kind(struct entry_reader *reader, const char *kind,
+                                          const cJSON *operation, const cJSON *freed,
+                                          const cJSON *name, struct healcl_error *error)
 {
     struct entry *entry = &reader->entry;
     if (strcmp(kind, "DEVICE_OP") == 0)
-        return read_operation(reader, operation, error);
+        return entry_read_operation(reader, operation, error);
     if (strcmp(kind, "FREE_DEVICE_TENSOR") == 0) {
         const cJSON *tensor;
         entry->kind = ENTRY_FREE;
@@ -384,7 +385,7 @@ static enum healcl_status read_pair(struct entry_reader *reader, const cJSON *pa
     TRY(value_constant(constant, "ExecutionTranscriptOpType", "the kind of entry", &kind, error));
     if (strcmp(kind, "SEGMENT_END") == 0 && !value_is_nothing(payload))
         REFUSE(error, "the payload of SEGMENT_END is %s, not null", value_kind(payload));
-    return read_kind(reader, kind, payload, payload, payload, error);
+    return entry_read_kind(reader, kind, payload, payload, payload, error);
 }
 
 /* The plain spelling: {"type": KIND, ...}. */
@@ -401,7 +402,7 @@ static enum healcl_status read_object(struct entry_reader *reader, const cJSON *
     TRY(value_member(object, "type", &type, error));
     TRY(value_text(type, "'type'", &kind, error));
     TRY(value_member(object, "name", &name, error));
-    return read_kind(reader, kind, operation, object, name, error);
+    return entry_read_kind(reader, kind, operation, object, name, error);
 }
 
 /* ---------------------------------------------------------------- the reader */

@@ -50,7 +50,7 @@ struct value {
     bool are_integers;
 };
 
-static char peek(const struct text *text)
+static char npy_peek(const struct text *text)
 {
     return text->next < text->end ? *text->next : 0;
 }
@@ -67,22 +67,22 @@ static size_t join_length(const struct text *text)
     return is_at(text, "\\\r\n") ? 3 : is_at(text, "\\\n") || is_at(text, "\\\r") ? 2 : 0;
 }
 
-static void skip_space(struct text *text)
+static void npy_skip_space(struct text *text)
 {
-    for (bool comment = false; peek(text) > 0; text->next++) {
+    for (bool comment = false; npy_peek(text) > 0; text->next++) {
         const size_t join = comment ? 0 : join_length(text);
-        comment = comment ? !strchr("\r\n", peek(text)) : peek(text) == '#';
+        comment = comment ? !strchr("\r\n", npy_peek(text)) : npy_peek(text) == '#';
         if (join > 0 && text->next + join < text->end)
             text->next += join - 1;
-        else if (!comment && !strchr(" \t\r\n\f", peek(text)))
+        else if (!comment && !strchr(" \t\r\n\f", npy_peek(text)))
             return;
     }
 }
 
 /* Skips white space, then consumes the word if it is next. */
-static bool take(struct text *text, const char *word)
+static bool npy_take(struct text *text, const char *word)
 {
-    skip_space(text);
+    npy_skip_space(text);
     const bool is_next = is_at(text, word);
     text->next += is_next ? strlen(word) : 0;
     return is_next;
@@ -93,11 +93,11 @@ static bool take_string(struct text *text, struct value *value)
 {
     size_t length = 0;
     for (bool any = false;; any = true) {
-        skip_space(text);
-        const char prefix = peek(text);
+        npy_skip_space(text);
+        const char prefix = npy_peek(text);
         const bool has_prefix = prefix != 0 && strchr("uUrR", prefix);
         text->next += has_prefix;
-        const char quote = peek(text);
+        const char quote = npy_peek(text);
         char closing[4] = {quote, quote, quote, 0};
         if (quote != '\'' && quote != '"')
             return any && !has_prefix;
@@ -107,8 +107,8 @@ static bool take_string(struct text *text, struct value *value)
             const size_t join = prefix == 'r' || prefix == 'R' ? 0 : join_length(text);
             if (join > 0)
                 text->next += join - 1;
-            else if (peek(text) == 0 || peek(text) == '\\' ||
-                     (!closing[1] && strchr("\r\n", peek(text))))
+            else if (npy_peek(text) == 0 || npy_peek(text) == '\\' ||
+                     (!closing[1] && strchr("\r\n", npy_peek(text))))
                 return false;
             else if (length + 1 < WORD_SIZE)
                 value->word[length++] = *text->next;
@@ -127,16 +127,17 @@ static int digit_of(char c)
 static bool take_integer(struct text *text, struct value *value)
 {
     const char mark = text->end - text->next > 1 ? (char)(text->next[1] | 0x20) : 0;
-    const int base = peek(text) != '0' ? 10
-                     : mark == 'x'     ? 16
-                     : mark == 'o'     ? 8
-                     : mark == 'b'     ? 2
-                                       : 10;
+    const int base = npy_peek(text) != '0' ? 10
+                     : mark == 'x'         ? 16
+                     : mark == 'o'         ? 8
+                     : mark == 'b'         ? 2
+                                           : 10;
     bool is_huge = false, is_digit = base != 10, any = false;
     text->next += base != 10 ? 2 : 0;
-    const bool may_be_octal = base == 10 && peek(text) == '0'; /* in Python 2, like the suffix L */
-    for (; digit_of(peek(text)) < base || (peek(text) == '_' && is_digit); text->next++) {
-        const int digit = digit_of(peek(text));
+    const bool may_be_octal =
+        base == 10 && npy_peek(text) == '0'; /* in Python 2, like the suffix L */
+    for (; digit_of(npy_peek(text)) < base || (npy_peek(text) == '_' && is_digit); text->next++) {
+        const int digit = digit_of(npy_peek(text));
         is_digit = digit < base;
         any |= is_digit;
         if (is_digit)
@@ -147,54 +148,54 @@ static bool take_integer(struct text *text, struct value *value)
     value->integer = is_huge ? INT64_MIN : value->integer;
     value->kind = VALUE_INTEGER;
     if (text->version < 3)
-        (void)take(text, "L");
+        (void)npy_take(text, "L");
     return is_right;
 }
 
 /* Parentheses around one value without a comma are not a tuple. */
-static bool take_value(struct text *text, int depth, struct value *value)
+static bool npy_take_value(struct text *text, int depth, struct value *value)
 {
     *value = (struct value){.kind = VALUE_STRING};
-    const bool is_negative = take(text, "-"), is_signed = is_negative || take(text, "+");
+    const bool is_negative = npy_take(text, "-"), is_signed = is_negative || npy_take(text, "+");
     if (depth == 0)
         return false;
     if (is_signed) {
-        bool is_number =
-            take_value(text, depth - 1, value) && value->kind == VALUE_INTEGER && !value->is_signed;
+        bool is_number = npy_take_value(text, depth - 1, value) && value->kind == VALUE_INTEGER &&
+                         !value->is_signed;
         value->is_signed = true;
         value->integer *= is_negative && value->integer != INT64_MIN ? -1 : 1;
         return is_number;
     }
-    if (take(text, "(")) {
+    if (npy_take(text, "(")) {
         struct value item;
         *value = (struct value){.kind = VALUE_TUPLE, .are_integers = true};
-        for (bool comma = true; !take(text, ")");) {
-            if (!comma || !take_value(text, depth - 1, &item))
+        for (bool comma = true; !npy_take(text, ")");) {
+            if (!comma || !npy_take_value(text, depth - 1, &item))
                 return false;
-            comma = take(text, ",");
+            comma = npy_take(text, ",");
             if (value->count < MAX_RANK)
                 value->items[value->count] = item.integer;
             value->are_integers &= item.kind == VALUE_INTEGER || item.kind == VALUE_BOOLEAN;
             if (value->count++ == 0 && !comma) {
                 *value = item;
-                return take(text, ")");
+                return npy_take(text, ")");
             }
         }
         return true;
     }
-    const bool is_true = take(text, "True");
-    if (is_true || take(text, "False")) {
+    const bool is_true = npy_take(text, "True");
+    if (is_true || npy_take(text, "False")) {
         *value = (struct value){.kind = VALUE_BOOLEAN, .integer = is_true};
         return true;
     }
-    return peek(text) >= '0' && peek(text) <= '9' ? take_integer(text, value)
-                                                  : take_string(text, value);
+    return npy_peek(text) >= '0' && npy_peek(text) <= '9' ? take_integer(text, value)
+                                                          : take_string(text, value);
 }
 
 /* ---------------------------------------------------------------- the header */
 
-static enum healcl_status read_dtype(const struct value *value, struct npy_header *header,
-                                     struct healcl_error *error)
+static enum healcl_status npy_read_dtype(const struct value *value, struct npy_header *header,
+                                         struct healcl_error *error)
 {
     static const struct {
         const char *name;
@@ -225,8 +226,8 @@ static enum healcl_status read_order(const struct value *value, struct npy_heade
     return HEALCL_OK;
 }
 
-static enum healcl_status read_shape(const struct value *value, struct npy_header *header,
-                                     struct healcl_error *error)
+static enum healcl_status npy_read_shape(const struct value *value, struct npy_header *header,
+                                         struct healcl_error *error)
 {
     if (!value || value->kind != VALUE_TUPLE || !value->are_integers)
         REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
@@ -247,29 +248,30 @@ enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t l
         const char *name;
         enum healcl_status (*read)(const struct value *value, struct npy_header *header,
                                    struct healcl_error *error);
-    } keys[] = {{"descr", read_dtype}, {"fortran_order", read_order}, {"shape", read_shape}};
+    } keys[] = {
+        {"descr", npy_read_dtype}, {"fortran_order", read_order}, {"shape", npy_read_shape}};
     enum { KEYS = sizeof keys / sizeof *keys };
     struct text text = {bytes, bytes + length, version};
     struct value name, values[KEYS]; /* if a key appears twice, the last one counts, as in Python */
     bool seen[KEYS] = {false};
     int nested = 0, closed = 0;
-    skip_space(&text);
+    npy_skip_space(&text);
     const bool is_indented = text.next > bytes + 1 && strchr(" \t", text.next[-1]) &&
                              memchr(bytes, '\n', (size_t)(text.next - bytes));
-    while (nested < NESTED_MOST && take(&text, "("))
+    while (nested < NESTED_MOST && npy_take(&text, "("))
         nested++;
-    if (is_indented || !take(&text, "{"))
+    if (is_indented || !npy_take(&text, "{"))
         REFUSE(error, "the .npy header is not a dict");
-    for (bool comma = true; !take(&text, "}"); comma = take(&text, ",")) {
+    for (bool comma = true; !npy_take(&text, "}"); comma = npy_take(&text, ",")) {
         int key = 0;
-        if (!comma || !take_value(&text, NESTED_MOST, &name) || name.kind != VALUE_STRING ||
-            !take(&text, ":"))
+        if (!comma || !npy_take_value(&text, NESTED_MOST, &name) || name.kind != VALUE_STRING ||
+            !npy_take(&text, ":"))
             REFUSE(error, "the .npy header is not a dict");
         while (key < KEYS && strcmp(name.word, keys[key].name) != 0)
             key++;
         if (key == KEYS)
             REFUSE(error, "unknown key '%s' in the .npy header", name.word);
-        seen[key] = take_value(&text, NESTED_MOST, &values[key]);
+        seen[key] = npy_take_value(&text, NESTED_MOST, &values[key]);
         if (!seen[key])
             return keys[key].read(NULL, header, error);
     }
@@ -278,9 +280,9 @@ enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t l
             REFUSE(error, "the .npy header lacks the key '%s'", keys[key].name);
         TRY(keys[key].read(&values[key], header, error));
     }
-    while (closed < nested && take(&text, ")"))
+    while (closed < nested && npy_take(&text, ")"))
         closed++;
-    skip_space(&text);
+    npy_skip_space(&text);
     if (closed < nested || text.next != text.end)
         REFUSE(error, "the .npy header has text after its dict");
     const struct layout shape = header->layout;

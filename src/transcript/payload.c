@@ -89,8 +89,9 @@ static bool needs_swap(const struct payload *payload)
 }
 
 /* Reads elements in the file's representation, from number `first` on. */
-static enum healcl_status read_elements(const struct payload *payload, int64_t first, size_t count,
-                                        void *array, struct healcl_error *error)
+static enum healcl_status payload_read_elements(const struct payload *payload, int64_t first,
+                                                size_t count, void *array,
+                                                struct healcl_error *error)
 {
     const size_t size = dtype_size(payload->dtype);
     return payload_read_file(payload, payload->data_offset + (uint64_t)first * size, count * size,
@@ -103,7 +104,7 @@ static enum healcl_status read_block(const struct payload *payload, int64_t firs
 {
     int64_t elements[BLOCK_ELEMENTS];
     const bool swaps = needs_swap(payload);
-    TRY(read_elements(payload, first, count, elements, error));
+    TRY(payload_read_elements(payload, first, count, elements, error));
     for (size_t i = 0; i < count; i++) {
         values[i] = dtype_load(payload->dtype, elements, (int64_t)i);
         if (swaps)
@@ -257,9 +258,9 @@ static enum healcl_status read_run(const struct target *target, int64_t position
     const int64_t from = file_position(payload, target->first + position);
     int64_t values[BLOCK_ELEMENTS];
     if (target->stride == 1 && target->dtype == payload->dtype && !needs_swap(payload))
-        return read_elements(payload, from, (size_t)count,
-                             (char *)target->array + (size_t)position * dtype_size(target->dtype),
-                             error);
+        return payload_read_elements(
+            payload, from, (size_t)count,
+            (char *)target->array + (size_t)position * dtype_size(target->dtype), error);
     for (int64_t done = 0; done < count;) {
         size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
         TRY(read_block(payload, from + done, part, values, error));

@@ -18,16 +18,17 @@ struct span {
 /* ---------------------------------------------------------------- bytes and messages */
 
 /* The next byte, or -1 at the end of the file. */
-static int peek(const struct scanner *scanner)
+static int scan_peek(const struct scanner *scanner)
 {
     if (scanner->at >= scanner->source->length)
         return -1;
     return (unsigned char)scanner->source->text[scanner->at];
 }
 
-static void skip_space(struct scanner *scanner)
+static void scan_skip_space(struct scanner *scanner)
 {
-    for (int c = peek(scanner); c == ' ' || c == '\n' || c == '\r' || c == '\t'; c = peek(scanner))
+    for (int c = scan_peek(scanner); c == ' ' || c == '\n' || c == '\r' || c == '\t';
+         c = scan_peek(scanner))
         scanner->at++;
 }
 
@@ -41,7 +42,7 @@ static enum healcl_status not_json(const struct scanner *scanner, const char *wh
 static enum healcl_status unexpected(const struct scanner *scanner, const char *expected,
                                      struct healcl_error *error)
 {
-    int c = peek(scanner);
+    int c = scan_peek(scanner);
     if (c < 0)
         REFUSE(error, "not JSON at byte %zu: the file ends where %s is expected", scanner->at,
                expected);
@@ -54,8 +55,8 @@ static enum healcl_status unexpected(const struct scanner *scanner, const char *
 /* ---------------------------------------------------------------- the rewritten text */
 
 /* Only entries are rewritten. What is skipped at the top level is not stored. */
-static enum healcl_status append(struct scanner *scanner, const char *bytes, size_t length,
-                                 struct healcl_error *error)
+static enum healcl_status scan_append(struct scanner *scanner, const char *bytes, size_t length,
+                                      struct healcl_error *error)
 {
     if (!scanner->in_entry)
         return HEALCL_OK;
@@ -67,19 +68,19 @@ static enum healcl_status append(struct scanner *scanner, const char *bytes, siz
     return HEALCL_OK;
 }
 
-static enum healcl_status append_text(struct scanner *scanner, const char *text,
-                                      struct healcl_error *error)
+static enum healcl_status scan_append_text(struct scanner *scanner, const char *text,
+                                           struct healcl_error *error)
 {
-    return append(scanner, text, strlen(text), error);
+    return scan_append(scanner, text, strlen(text), error);
 }
 
 /* Appends a string of the file, with its escapes unchanged, between `opening` and a quote. */
 static enum healcl_status append_span(struct scanner *scanner, const char *opening,
                                       const struct span *span, struct healcl_error *error)
 {
-    TRY(append_text(scanner, opening, error));
-    TRY(append(scanner, scanner->source->text + span->begin, span->end - span->begin, error));
-    return append_text(scanner, "\"", error);
+    TRY(scan_append_text(scanner, opening, error));
+    TRY(scan_append(scanner, scanner->source->text + span->begin, span->end - span->begin, error));
+    return scan_append_text(scanner, "\"", error);
 }
 
 /* ---------------------------------------------------------------- strings */
@@ -100,7 +101,7 @@ static enum healcl_status scan_code(struct scanner *scanner, unsigned *code,
 {
     *code = 0;
     for (int i = 0; i < 4; i++, scanner->at++) {
-        int c = peek(scanner);
+        int c = scan_peek(scanner);
         if (c >= '0' && c <= '9')
             *code = *code * 16 + (unsigned)(c - '0');
         else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
@@ -115,7 +116,7 @@ static enum healcl_status scan_escape(struct scanner *scanner, struct healcl_err
 {
     unsigned code;
     scanner->at++; /* the backslash */
-    int c = peek(scanner);
+    int c = scan_peek(scanner);
     if (c <= 0 || !strchr("\"\\/bfnrtu", c))
         return unexpected(scanner, "an escape", error);
     scanner->at++;
@@ -130,7 +131,7 @@ static enum healcl_status scan_escape(struct scanner *scanner, struct healcl_err
     if (code < 0xd800 || code > 0xdbff)
         return HEALCL_OK;
     for (const char *expected = "\\u"; *expected; expected++, scanner->at++)
-        if (peek(scanner) != *expected)
+        if (scan_peek(scanner) != *expected)
             return not_json(scanner, "half a surrogate pair", error);
     TRY(scan_code(scanner, &code, error));
     if (code < 0xdc00 || code > 0xdfff)
@@ -141,7 +142,7 @@ static enum healcl_status scan_escape(struct scanner *scanner, struct healcl_err
 /* Reads one character beyond ASCII. The ranges are those of the Unicode standard, table 3-7. */
 static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error *error)
 {
-    int first = peek(scanner);
+    int first = scan_peek(scanner);
     int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
     int low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     int high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
@@ -149,7 +150,7 @@ static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error
         return not_json(scanner, "not UTF-8", error);
     scanner->at++;
     for (; more > 0; more--, scanner->at++, low = 0x80, high = 0xbf) {
-        int c = peek(scanner);
+        int c = scan_peek(scanner);
         if (c < low || c > high)
             return not_json(scanner, "not UTF-8", error);
     }
@@ -170,7 +171,7 @@ static enum healcl_status scan_string(struct scanner *scanner, bool is_data, str
     scanner->at += span->good;
     while (!closed) {
         skip_plain(scanner);
-        int c = peek(scanner);
+        int c = scan_peek(scanner);
         if (c < 0)
             return not_json(scanner, "the file ends within a string", error);
         if (c < ' ')
@@ -210,10 +211,10 @@ static enum healcl_status scan_value(struct scanner *scanner, int depth, bool is
 
 static enum healcl_status scan_digits(struct scanner *scanner, struct healcl_error *error)
 {
-    int c = peek(scanner);
+    int c = scan_peek(scanner);
     if (c < '0' || c > '9')
         return unexpected(scanner, "a digit", error);
-    for (; c >= '0' && c <= '9'; c = peek(scanner))
+    for (; c >= '0' && c <= '9'; c = scan_peek(scanner))
         scanner->at++;
     return HEALCL_OK;
 }
@@ -221,19 +222,19 @@ static enum healcl_status scan_digits(struct scanner *scanner, struct healcl_err
 static enum healcl_status scan_number(struct scanner *scanner, struct healcl_error *error)
 {
     struct span span = {.begin = scanner->at};
-    if (peek(scanner) == '-')
+    if (scan_peek(scanner) == '-')
         scanner->at++;
-    if (peek(scanner) == '0')
+    if (scan_peek(scanner) == '0')
         scanner->at++; /* a digit after it is refused as a missing comma */
     else
         TRY(scan_digits(scanner, error));
-    if (peek(scanner) == '.') {
+    if (scan_peek(scanner) == '.') {
         scanner->at++;
         TRY(scan_digits(scanner, error));
     }
-    if (peek(scanner) == 'e' || peek(scanner) == 'E') {
+    if (scan_peek(scanner) == 'e' || scan_peek(scanner) == 'E') {
         scanner->at++;
-        if (peek(scanner) == '+' || peek(scanner) == '-')
+        if (scan_peek(scanner) == '+' || scan_peek(scanner) == '-')
             scanner->at++;
         TRY(scan_digits(scanner, error));
     }
@@ -245,9 +246,9 @@ static enum healcl_status scan_literal(struct scanner *scanner, const char *word
                                        struct healcl_error *error)
 {
     for (const char *expected = word; *expected; expected++, scanner->at++)
-        if (peek(scanner) != *expected)
+        if (scan_peek(scanner) != *expected)
             return unexpected(scanner, word, error);
-    return append_text(scanner, word, error);
+    return scan_append_text(scanner, word, error);
 }
 
 static enum healcl_status scan_string_value(struct scanner *scanner, bool is_data,
@@ -260,7 +261,7 @@ static enum healcl_status scan_string_value(struct scanner *scanner, bool is_dat
     char reference[80];
     snprintf(reference, sizeof reference, "\"@%zu,%zu,%zu\"", span.begin, span.end - span.begin,
              span.good);
-    return append_text(scanner, reference, error);
+    return scan_append_text(scanner, reference, error);
 }
 
 /* Between the items of a list or object: whether another one follows. If not, advances past
@@ -268,19 +269,19 @@ static enum healcl_status scan_string_value(struct scanner *scanner, bool is_dat
 static enum healcl_status next_item(struct scanner *scanner, bool first, char close, bool *more,
                                     struct healcl_error *error)
 {
-    skip_space(scanner);
-    *more = peek(scanner) != close;
+    scan_skip_space(scanner);
+    *more = scan_peek(scanner) != close;
     if (!*more) {
         scanner->at++;
         return HEALCL_OK;
     }
     if (first)
         return HEALCL_OK;
-    if (peek(scanner) != ',')
+    if (scan_peek(scanner) != ',')
         return unexpected(scanner, close == ']' ? "',' or ']'" : "',' or '}'", error);
     scanner->at++;
-    skip_space(scanner);
-    if (peek(scanner) == close)
+    scan_skip_space(scanner);
+    if (scan_peek(scanner) == close)
         return not_json(scanner, "a value is expected after ','", error);
     return HEALCL_OK;
 }
@@ -289,11 +290,11 @@ static enum healcl_status next_item(struct scanner *scanner, bool first, char cl
 static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
                                    struct healcl_error *error)
 {
-    if (peek(scanner) != '"')
+    if (scan_peek(scanner) != '"')
         return unexpected(scanner, "a key", error);
     TRY(scan_string(scanner, false, key, error));
-    skip_space(scanner);
-    if (peek(scanner) != ':')
+    scan_skip_space(scanner);
+    if (scan_peek(scanner) != ':')
         return unexpected(scanner, "':'", error);
     scanner->at++;
     return HEALCL_OK;
@@ -306,18 +307,18 @@ static enum healcl_status scan_items(struct scanner *scanner, int depth, bool is
     const char close = is_object ? '}' : ']';
     bool more;
     scanner->at++;
-    TRY(append_text(scanner, is_object ? "{" : "[", error));
+    TRY(scan_append_text(scanner, is_object ? "{" : "[", error));
     for (bool first = true;; first = false) {
         struct span key = {0};
         TRY(next_item(scanner, first, close, &more, error));
         if (!more)
-            return append(scanner, &close, 1, error);
+            return scan_append(scanner, &close, 1, error);
         if (!first)
-            TRY(append_text(scanner, ",", error));
+            TRY(scan_append_text(scanner, ",", error));
         if (is_object) {
             TRY(scan_key(scanner, &key, error));
             TRY(append_span(scanner, "\"", &key, error));
-            TRY(append_text(scanner, ":", error));
+            TRY(scan_append_text(scanner, ":", error));
         }
         TRY(scan_value(scanner, depth, is_object && span_is(scanner, &key, "data"), error));
     }
@@ -328,8 +329,8 @@ static enum healcl_status scan_items(struct scanner *scanner, int depth, bool is
 static enum healcl_status scan_value(struct scanner *scanner, int depth, bool is_data,
                                      struct healcl_error *error)
 {
-    skip_space(scanner);
-    int c = peek(scanner);
+    scan_skip_space(scanner);
+    int c = scan_peek(scanner);
     if ((c == '{' || c == '[') && depth == SCAN_DEPTH_MAX)
         REFUSE(error, "lists and objects nest deeper than %d at byte %zu", SCAN_DEPTH_MAX,
                scanner->at);
@@ -360,7 +361,7 @@ static enum healcl_status check_tag(struct scanner *scanner, struct healcl_error
     if (scanner->has_tag)
         REFUSE(error, "the key '__type__' appears twice at the top level");
     scanner->has_tag = true;
-    if (peek(scanner) != '"')
+    if (scan_peek(scanner) != '"')
         return refuse_top(error);
     TRY(scan_string(scanner, false, &tag, error));
     return span_is(scanner, &tag, "ExecutionTranscript") ? HEALCL_OK : refuse_top(error);
@@ -371,7 +372,7 @@ static enum healcl_status enter_list(struct scanner *scanner, struct healcl_erro
     if (scanner->has_list)
         REFUSE(error, "the key 'transcript' appears twice at the top level");
     scanner->has_list = true;
-    if (peek(scanner) != '[')
+    if (scan_peek(scanner) != '[')
         REFUSE(error, "the value of 'transcript' is not a list");
     scanner->at++;
     scanner->place = SCAN_LIST;
@@ -380,8 +381,8 @@ static enum healcl_status enter_list(struct scanner *scanner, struct healcl_erro
 
 static enum healcl_status end_file(struct scanner *scanner, struct healcl_error *error)
 {
-    skip_space(scanner);
-    if (peek(scanner) >= 0)
+    scan_skip_space(scanner);
+    if (scan_peek(scanner) >= 0)
         return unexpected(scanner, "the end of the file", error);
     scanner->place = SCAN_END;
     return HEALCL_OK;
@@ -398,7 +399,7 @@ static enum healcl_status scan_top_keys(struct scanner *scanner, bool first,
         if (!more)
             break;
         TRY(scan_key(scanner, &key, error));
-        skip_space(scanner);
+        scan_skip_space(scanner);
         if (span_is(scanner, &key, "transcript"))
             return enter_list(scanner, error);
         if (span_is(scanner, &key, "__type__"))
@@ -415,8 +416,8 @@ static enum healcl_status scan_top(struct scanner *scanner, struct healcl_error 
 {
     if (scanner->source->length == 0)
         REFUSE(error, "the file is empty");
-    skip_space(scanner);
-    int c = peek(scanner);
+    scan_skip_space(scanner);
+    int c = scan_peek(scanner);
     if (c == '[')
         return enter_list(scanner, error);
     if (c == '{') {

@@ -59,7 +59,7 @@ static enum healcl_status map_file(struct source *source, int file, const char *
     return HEALCL_OK;
 }
 
-static void unmap(struct source *source)
+static void source_unmap(struct source *source)
 {
     if (source->mapped) {
         mapping_forget(source->text);
@@ -79,7 +79,7 @@ static enum healcl_status unpack_source(struct source *source, const char *path,
     if (packing == PACKING_NONE)
         return HEALCL_OK;
     enum healcl_status status = unpack(source->text, source->length, packing, &unpacked, error);
-    unmap(source);
+    source_unmap(source);
     TRY(status);
     status = map_file(source, unpacked, path, error);
     close(unpacked);
@@ -100,7 +100,7 @@ static enum healcl_status map_shared(struct source *source, const char *path,
 }
 
 /* Joins two parts of a path. The caller frees the result with free(). NULL: out of memory. */
-static char *join(const char *folder, const char *name)
+static char *source_join_path(const char *folder, const char *name)
 {
     const size_t size = strlen(folder) + strlen(name) + 1;
     char *path = malloc(size);
@@ -122,7 +122,7 @@ static bool find_folders(struct beside *beside, const char *path)
         beside->folders[beside->folder_count++] = at;
         target[length > 0 ? length : 0] = 0;
         if (length > 0)
-            at = join(*target == '/' ? "" : at, target);
+            at = source_join_path(*target == '/' ? "" : at, target);
     }
     const bool are_found = at != NULL;
     if (length > 0) /* the path behind the last link that is followed */
@@ -162,7 +162,7 @@ static enum healcl_status map_beside(struct beside *beside, const char *name,
 {
     for (size_t i = 0; i < beside->folder_count; i++) {
         free(beside->path);
-        beside->path = join(beside->folders[i], name);
+        beside->path = source_join_path(beside->folders[i], name);
         if (beside->path && access(beside->path, F_OK) == 0)
             break;
     }
@@ -272,14 +272,14 @@ enum healcl_status source_explain(const struct source *source, enum healcl_statu
 
 void source_close(struct source *source)
 {
-    unmap(source);
+    source_unmap(source);
     struct beside *beside = source->beside;
     if (beside) {
         if (beside->file.mapped) {
             input_forget(&beside->opened);
             input_forget(&beside->file.opened);
         }
-        unmap(&beside->file);
+        source_unmap(&beside->file);
         free(beside->transcript);
         for (size_t i = 0; i < beside->folder_count; i++)
             free(beside->folders[i]);

@@ -35,7 +35,7 @@ static void add_words(struct cache_key *key, const int64_t *words, size_t count)
     key->count += count;
 }
 
-static void add_parameter(struct cache_key *key, const struct call *call, uint32_t i)
+static void cached_call_add_parameter(struct cache_key *key, const struct call *call, uint32_t i)
 {
     const struct vendor_operation *operation = call->form->operation->context;
     const struct tensor *tensor = call->tensors[i];
@@ -59,7 +59,7 @@ static uint64_t make_key(const struct call *call, struct cache_key *key)
     key->count = 0;
     add_words(key, (const int64_t[]){(int64_t)(intptr_t)call->form->operation->context}, 1);
     for (uint32_t i = 0; i < call->form->parameter_count; i++)
-        add_parameter(key, call, i);
+        cached_call_add_parameter(key, call, i);
     return XXH64(key->words, key->count * sizeof *key->words, 0);
 }
 

@@ -183,7 +183,7 @@ static void set_value(struct expression_values *values, int number, const struct
     values->dtypes[number] = tensor->storage->dtype;
 }
 
-static void set_values(const struct call *call, struct expression_values *values)
+static void call_set_values(const struct call *call, struct expression_values *values)
 {
     *values = (struct expression_values){.integers = {0}};
     for (uint32_t i = 0; i < call->form->parameter_count; i++) {
@@ -234,9 +234,9 @@ struct copies {
     uint32_t count;
 };
 
-static enum healcl_status add_copy(struct call *call, const struct tensor *from,
-                                   const struct tensor *to, uint8_t parameter,
-                                   struct healcl_error *error)
+static enum healcl_status call_add_copy(struct call *call, const struct tensor *from,
+                                        const struct tensor *to, uint8_t parameter,
+                                        struct healcl_error *error)
 {
     struct step step = planner_step(call->planner, STEP_COPY, to);
     step.in[0] = from;
@@ -252,7 +252,7 @@ static enum healcl_status copy_tensor(struct call *call, const struct tensor *fr
     TRY(planner_new_tensor(call, from->storage->dtype, from->layout.rank, from->layout.shape, copy,
                            error));
     copies->of[copies->count++] = *copy;
-    return is_read ? add_copy(call, from, *copy, parameter, error) : HEALCL_OK;
+    return is_read ? call_add_copy(call, from, *copy, parameter, error) : HEALCL_OK;
 }
 
 static enum healcl_status release_copies(struct call *call, const struct copies *copies,
@@ -306,9 +306,9 @@ static enum healcl_status make_contiguous(struct call *call, struct step *step,
                        (uint8_t)operation->parameter_of[VENDOR_OUT], copies, &step->out, error);
 }
 
-static enum healcl_status add_kernel(struct call *call, const struct step *whole,
-                                     struct expression_values *values, struct vendor_call *made,
-                                     struct healcl_error *error)
+static enum healcl_status call_add_kernel(struct call *call, const struct step *whole,
+                                          struct expression_values *values,
+                                          struct vendor_call *made, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct copies copies = {.count = 0};
@@ -327,17 +327,17 @@ static enum healcl_status add_kernel(struct call *call, const struct step *whole
         made->tuned->values = *values;
     TRY(planner_add_step(call->planner, &step, error));
     if (step.out != whole->out)
-        TRY(add_copy(call, step.out, whole->out, 0, error));
+        TRY(call_add_copy(call, step.out, whole->out, 0, error));
     return release_copies(call, &copies, error);
 }
 
 /* ---------------------------------------------------------------- the body's steps */
 
 /* Lists tensors by number: first those of the step, then those that the body makes. */
-static enum healcl_status set_argument(const struct body_argument *from,
-                                       const struct expression_values *values,
-                                       const struct tensor *const *tensors, struct argument *to,
-                                       struct healcl_error *error)
+static enum healcl_status call_set_argument(const struct body_argument *from,
+                                            const struct expression_values *values,
+                                            const struct tensor *const *tensors,
+                                            struct argument *to, struct healcl_error *error)
 {
     to->kind = from->kind;
     switch (from->kind) {
@@ -368,7 +368,7 @@ static enum healcl_status add_entry(struct call *call, const struct body_entry *
     entry->name = from->name;
     entry->argument_count = from->argument_count;
     for (uint32_t i = 0; i < from->argument_count; i++)
-        TRY(set_argument(&from->arguments[i], values, tensors, &entry->arguments[i], error));
+        TRY(call_set_argument(&from->arguments[i], values, tensors, &entry->arguments[i], error));
     TRY(planner_inner_operation(&inner, error));
     if (from->out != NO_INPUT)
         tensors[from->out] = inner.result;
@@ -492,14 +492,14 @@ static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
     struct expression_values values;
     struct step step = planner_step(planner, STEP_VENDOR, call->result);
     TRY(set_inputs(call, &step, &copies, error));
-    set_values(call, &values);
+    call_set_values(call, &values);
     planner->vendor = step.vendor = made;
     planner->side = operation->kernel_count == 0 ? STEP_OF_BODY
                     : operation->body_count == 0 ? STEP_ALWAYS
                                                  : STEP_OF_KERNEL;
     if (operation->kernel_count > 0)
-        TRY(add_kernel(call, &step, &values, made, error));
-    set_values(call, &values);
+        TRY(call_add_kernel(call, &step, &values, made, error));
+    call_set_values(call, &values);
     set_value(&values, VENDOR_OUT, call->result);
     planner->side = STEP_OF_BODY;
     const size_t first = planner->plan->step_count;
@@ -614,7 +614,7 @@ static enum healcl_status add_call(struct call *call, bool is_kept, struct healc
     struct expression_values values;
     struct vendor_call *made;
     TRY(check_dtypes(call, error));
-    set_values(call, &values);
+    call_set_values(call, &values);
     TRY(check_rules(operation, &values, error));
     if (operation->makes_out)
         TRY(make_out(call, &values, error));

@@ -64,7 +64,7 @@ struct parser {
         return HEALCL_REFUSED;                                                       \
     } while (0)
 
-static bool take(struct parser *parser, const char *text)
+static bool expression_take(struct parser *parser, const char *text)
 {
     const size_t length = strlen(text);
     parser->at += strspn(parser->at, " ");
@@ -76,7 +76,7 @@ static bool take(struct parser *parser, const char *text)
 
 static enum healcl_status expect(struct parser *parser, const char *text)
 {
-    if (!take(parser, text))
+    if (!expression_take(parser, text))
         REFUSE_HERE(parser, "'%s' is missing", text);
     return HEALCL_OK;
 }
@@ -155,12 +155,12 @@ static enum healcl_status parse_primary(struct parser *parser, uint32_t *node)
             if (__builtin_mul_overflow(made.number, 10, &made.number) ||
                 __builtin_add_overflow(made.number, *parser->at - '0', &made.number))
                 REFUSE_HERE(parser, "a number beyond 64 bits");
-    } else if (take(parser, "(")) {
+    } else if (expression_take(parser, "(")) {
         TRY(parse_level(parser, 0, node));
         return expect(parser, ")");
     } else {
-        made.kind = take(parser, "-") ? NEGATIVE : NOT;
-        if (made.kind == NOT && !take(parser, "!"))
+        made.kind = expression_take(parser, "-") ? NEGATIVE : NOT;
+        if (made.kind == NOT && !expression_take(parser, "!"))
             REFUSE_HERE(parser, "a value is missing");
         TRY(parse_level(parser, TIGHTEST + 1, &made.left));
     }
@@ -172,7 +172,7 @@ static enum healcl_status parse_primary(struct parser *parser, uint32_t *node)
 static bool take_operator(struct parser *parser, uint32_t level, int *kind)
 {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (operators[i].level == level && take(parser, operators[i].text)) {
+        if (operators[i].level == level && expression_take(parser, operators[i].text)) {
             *kind = OR + (int)i;
             return true;
         }

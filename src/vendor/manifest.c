@@ -11,8 +11,8 @@ enum { LIST_MAX = 64, VALUES_MAX = 1 << 17 /* of a manifest's JSON, including na
 
 /* ---------------------------------------------------------------- parameters and results */
 
-static enum healcl_status read_kind(const struct reader *reader, const cJSON *object,
-                                    enum healcl_parameter_kind *kind)
+static enum healcl_status manifest_read_kind(const struct reader *reader, const cJSON *object,
+                                             enum healcl_parameter_kind *kind)
 {
     static const enum healcl_parameter_kind kinds[] = {
         HEALCL_PARAMETER_TENSOR,  HEALCL_PARAMETER_OUT,    HEALCL_PARAMETER_SCALAR,
@@ -28,8 +28,8 @@ static enum healcl_status read_kind(const struct reader *reader, const cJSON *ob
     REFUSE_AT(reader, object, "kind", "'%s' is not a kind of parameter", text);
 }
 
-static enum healcl_status read_dtype(const struct reader *reader, const cJSON *node,
-                                     enum dtype *dtype)
+static enum healcl_status manifest_read_dtype(const struct reader *reader, const cJSON *node,
+                                              enum dtype *dtype)
 {
     if (!cJSON_IsString(node) || !dtype_from_name(node->valuestring, dtype))
         REFUSE_AT(reader, node, NULL, "must be int8, int32 or int64");
@@ -47,7 +47,7 @@ static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *
     const bool is_list = cJSON_IsArray(node) && node->child;
     *dtypes = 0;
     for (node = is_list ? node->child : node; node; node = is_list ? node->next : NULL) {
-        TRY(read_dtype(reader, node, &dtype));
+        TRY(manifest_read_dtype(reader, node, &dtype));
         *dtypes |= 1u << dtype;
     }
     return HEALCL_OK;
@@ -73,9 +73,9 @@ static enum healcl_status read_values(const struct reader *reader, const cJSON *
     return HEALCL_OK;
 }
 
-static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
-                                        struct vendor_operation *operation,
-                                        struct healcl_parameter_info *parameter)
+static enum healcl_status manifest_add_parameter(const struct reader *reader, const cJSON *object,
+                                                 struct vendor_operation *operation,
+                                                 struct healcl_parameter_info *parameter)
 {
     static const char *const members[] = {"name",   "kind",  "dtype", "layout",
                                           "values", "reads", NULL};
@@ -84,7 +84,7 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     size_t layout;
     TRY(manifest_check_members(reader, object, members));
     TRY(manifest_read_word(reader, object, "name", &parameter->name));
-    TRY(read_kind(reader, object, &parameter->kind));
+    TRY(manifest_read_kind(reader, object, &parameter->kind));
     parameter->optional = parameter_traits[parameter->kind].accepted >> ARGUMENT_NONE & 1;
     for (uint32_t i = 0; i < operation->form.parameter_count; i++)
         if (strcmp(operation->form.parameters[i].name, parameter->name) == 0)
@@ -136,14 +136,14 @@ static enum healcl_status read_parameters(const struct reader *reader, const cJS
     TRY(manifest_read_list(reader, object, "parameters", true, PARAMETERS_MAX, &list));
     for (const cJSON *item = list->child; item; item = item->next) {
         struct healcl_parameter_info *parameter = &parameters[operation->form.parameter_count];
-        TRY(add_parameter(reader, item, operation, parameter));
+        TRY(manifest_add_parameter(reader, item, operation, parameter));
         operation->form.parameter_count++;
     }
     return HEALCL_OK;
 }
 
-static enum healcl_status read_result(const struct reader *reader, const cJSON *object,
-                                      struct vendor_operation *operation)
+static enum healcl_status manifest_read_result(const struct reader *reader, const cJSON *object,
+                                               struct vendor_operation *operation)
 {
     static const char *const members[] = {"dtype", "shape", NULL};
     const cJSON *result = manifest_member(object, "result"), *shape;
@@ -157,7 +157,7 @@ static enum healcl_status read_result(const struct reader *reader, const cJSON *
     TRY(manifest_check_members(reader, result, members));
     if (!manifest_member(result, "dtype"))
         REFUSE_AT(reader, result, "dtype", "is missing");
-    TRY(read_dtype(reader, manifest_member(result, "dtype"), &operation->out_dtype));
+    TRY(manifest_read_dtype(reader, manifest_member(result, "dtype"), &operation->out_dtype));
     TRY(manifest_read_list(reader, result, "shape", true, MAX_RANK, &shape));
     for (const cJSON *item = shape->child; item; item = item->next)
         TRY(manifest_read_expression(reader, item, &operation->names,
@@ -359,7 +359,7 @@ static enum healcl_status register_operation(const struct reader *reader, const 
     return HEALCL_OK;
 }
 
-static enum healcl_status read_operation(struct reader *reader, const cJSON *object)
+static enum healcl_status manifest_read_operation(struct reader *reader, const cJSON *object)
 {
     static const char *const members[] = {"name",  "meaning", "parameters", "result",
                                           "rules", "kernels", "body",       NULL};
@@ -373,7 +373,7 @@ static enum healcl_status read_operation(struct reader *reader, const cJSON *obj
     TRY(manifest_read_word(reader, object, "name", &operation->name));
     TRY(manifest_read_text(reader, object, "meaning", false, (size_t)TEXT_MAX * 2, &meaning));
     TRY(read_parameters(reader, object, operation));
-    TRY(read_result(reader, object, operation));
+    TRY(manifest_read_result(reader, object, operation));
     TRY(read_rules(reader, object, operation));
     TRY(read_kernels(reader, object, operation));
     TRY(read_body(reader, object, operation));
@@ -423,7 +423,7 @@ static enum healcl_status read_replacement(struct reader *reader, const cJSON *o
 
 /* ---------------------------------------------------------------- manifests */
 
-static enum healcl_status read_manifest(struct reader *reader)
+static enum healcl_status manifest_read_json(struct reader *reader)
 {
     static const char *const members[] = {"healcl", "operations", "replacements", NULL};
     const cJSON *list, *version = manifest_member(reader->root, "healcl");
@@ -432,7 +432,7 @@ static enum healcl_status read_manifest(struct reader *reader)
         REFUSE_AT(reader, reader->root, "healcl", "must be 1, the version of the format");
     TRY(manifest_read_list(reader, reader->root, "operations", false, LIST_MAX, &list));
     for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
-        TRY(read_operation(reader, item));
+        TRY(manifest_read_operation(reader, item));
     TRY(manifest_read_list(reader, reader->root, "replacements", false, LIST_MAX, &list));
     for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
         TRY(read_replacement(reader, item));
@@ -465,7 +465,7 @@ enum healcl_status manifest_read(struct vendor_operations *handle, const char *f
     const char *slash = strrchr(file, '/');
     enum healcl_status status = manifest_keep(&reader, slash ? slash + 1 : file, &reader.file_name);
     if (status == HEALCL_OK)
-        status = read_manifest(&reader);
+        status = manifest_read_json(&reader);
     cJSON_Delete(root);
     return status;
 }

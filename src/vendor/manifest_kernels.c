@@ -208,9 +208,9 @@ enum healcl_status manifest_add_identity(const struct reader *reader, const cJSO
 }
 
 /* The name of a tensor stands for its memory. Anything else is an integer expression. */
-static enum healcl_status read_arguments(const struct reader *reader, const cJSON *object,
-                                         const struct expression_names *names,
-                                         struct vendor_kernel *kernel)
+static enum healcl_status manifest_read_arguments(const struct reader *reader, const cJSON *object,
+                                                  const struct expression_names *names,
+                                                  struct vendor_kernel *kernel)
 {
     const cJSON *list;
     TRY(manifest_read_list(reader, object, "arguments", true, VENDOR_ARGUMENTS_MAX, &list));
@@ -297,7 +297,7 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
     TRY(manifest_read_expression_member(reader, object, "when", false, &with_strides,
                                         &kernel->when));
     *made = kernel;
-    TRY(read_arguments(reader, object, &with_strides, kernel));
+    TRY(manifest_read_arguments(reader, object, &with_strides, kernel));
     if (is_native)
         return read_library(reader, object, kernel);
     TRY(manifest_read_expression_member(reader, object, "global", true, &with_strides,

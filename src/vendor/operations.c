@@ -17,7 +17,7 @@ const struct vendor_operations *vendor_of_table(const struct operation_table *ta
     return operation_table_owner(table);
 }
 
-static void release(struct vendor_operations *handle)
+static void operations_release(struct vendor_operations *handle)
 {
     operation_table_free(handle->base.table);
     for (struct vendor_library *library = handle->libraries; library; library = library->next)
@@ -33,7 +33,7 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
     NEED_MEMORY(made, error);
     made->arena = arena_create();
     if (!made->arena || operation_table_create(made, &made->base.table, error) != HEALCL_OK) {
-        release(made);
+        operations_release(made);
         NO_MEMORY(error);
     }
     made->base.self = &made->base;
@@ -59,8 +59,9 @@ static enum healcl_status read_one(struct vendor_operations *handle, const char 
     return status;
 }
 
-static enum healcl_status read_folder(struct vendor_operations *handle, const char *folder,
-                                      bool is_trusted, struct healcl_error *error)
+static enum healcl_status operations_read_folder(struct vendor_operations *handle,
+                                                 const char *folder, bool is_trusted,
+                                                 struct healcl_error *error)
 {
     struct dirent **names = NULL;
     int count = scandir(folder, &names, file_is_json, alphasort);
@@ -96,39 +97,40 @@ static enum healcl_status note_folder(struct vendor_operations *handle, const ch
     return HEALCL_OK;
 }
 
-static enum healcl_status load(const char *folder, bool is_trusted,
-                               struct healcl_operations **handle, struct healcl_error *error)
+static enum healcl_status operations_load(const char *folder, bool is_trusted,
+                                          struct healcl_operations **handle,
+                                          struct healcl_error *error)
 {
     NEED(folder, error);
     NEED(handle, error);
     struct vendor_operations *made = (struct vendor_operations *)*handle;
     if (!made)
         TRY(vendor_operations_create(&made, error));
-    enum healcl_status status = read_folder(made, folder, is_trusted, error);
+    enum healcl_status status = operations_read_folder(made, folder, is_trusted, error);
     if (status == HEALCL_OK)
         status = note_folder(made, folder, is_trusted, error);
     if (status == HEALCL_OK)
         *handle = &made->base;
     else if (!*handle)
-        release(made);
+        operations_release(made);
     return status;
 }
 
 enum healcl_status healcl_operations_load(const char *folder, struct healcl_operations **handle,
                                           struct healcl_error *error)
 {
-    return load(folder, false, handle, error);
+    return operations_load(folder, false, handle, error);
 }
 
 enum healcl_status healcl_operations_load_trusted(const char *folder,
                                                   struct healcl_operations **handle,
                                                   struct healcl_error *error)
 {
-    return load(folder, true, handle, error);
+    return operations_load(folder, true, handle, error);
 }
 
 void healcl_operations_free(struct healcl_operations *handle)
 {
     if (handle && atomic_fetch_sub(&handle->owners, 1) == 1)
-        release((struct vendor_operations *)handle);
+        operations_release((struct vendor_operations *)handle);
 }
