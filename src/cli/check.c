@@ -8,7 +8,7 @@
 #include "cli/comparison.h"
 #include "cli/text.h"
 #include "kernels/variant.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/coverage.h"
 #include "tools/example.h"
 #include "tools/sequence.h"

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/loaded_transcript.h"
 #include "run/run.h"
-#include "run/transcript.h"
 
 const char *compile_ahead_command(void)
 {

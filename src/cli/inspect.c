@@ -10,8 +10,8 @@
 #include "kernels/variant.h"
 #include "plan/passes.h"
 #include "plan/split.h"
+#include "run/loaded_transcript.h"
 #include "run/run.h"
-#include "run/transcript.h"
 #include "tools/xmalloc.h"
 #include "vendor/vendor.h"
 

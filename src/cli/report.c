@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/text.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/xmalloc.h"
 
 cJSON *report_of(const char *file, const struct device_info *device)

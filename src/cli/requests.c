@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 #include "core/numbers.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/xmalloc.h"
 #include "transcript/npy.h"
 

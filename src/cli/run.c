@@ -7,8 +7,8 @@
 #include "cli/command_job.h"
 #include "cli/requests.h"
 #include "cli/text.h"
+#include "run/loaded_transcript.h"
 #include "run/run.h"
-#include "run/transcript.h"
 #include "tools/xmalloc.h"
 
 enum {

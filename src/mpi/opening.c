@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "opencl/opening.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- the command line */

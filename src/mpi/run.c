@@ -9,7 +9,7 @@
 #include "core/numbers.h"
 #include "mpi/opening.h"
 #include "plan/split.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000 };

@@ -12,7 +12,7 @@
 #include "core/file.h"
 #include "core/new_file.h"
 #include "mpi/opening.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/xmalloc.h"
 #include "transcript/npy.h"
 

@@ -294,7 +294,7 @@ static void builders_stop(const struct builders *builders)
 /* Programs that are built, or loaded once a child process has built them. */
 struct builds {
     struct healcl_device *device; /* the handle that has listed them */
-    size_t count, missing;        /* missing: so many may be built by child processes */
+    size_t count, missing;        /* missing: the first items, which child processes may build */
     struct builders builders;
     struct program *items[];
 };

@@ -132,7 +132,7 @@ void device_allow_packaged(struct device_info *list, size_t count);
 /* ---------------------------------------------------------------- an opened device */
 
 enum {
-    PLACE_BYTES = (1 << 16) + 1 /* tensors of at least so many have places (plan/places.h) */
+    PLACE_BYTES = (1 << 16) + 1 /* the smallest tensors that have places (plan/places.h) */
 };
 
 /* Device memory for one storage. */
@@ -323,9 +323,9 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
  * stays near the most that was ever in use at one time. */
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer);
 
-/* Allocates at most so many bytes from now on, 0 for no limit, as long as make_room can help: it is
- * called where the pool is empty, and releases buffers of so many bytes, or fewer where it cannot.
- * Then more than that is allocated. */
+/* From now on allocates at most `bytes` bytes; 0 for no limit. When that is not enough and the pool
+ * is empty, calls make_room, which releases buffers of the bytes that are missing. If it releases
+ * fewer, more than the limit is allocated. */
 void device_limit_memory(struct healcl_device *device, uint64_t bytes,
                          enum healcl_status (*make_room)(void *context, uint64_t bytes,
                                                          struct healcl_error *error),
@@ -358,8 +358,8 @@ struct device_taker {
 uint64_t device_piece_bytes(const struct healcl_device *device);
 
 /*
- * Makes a buffer of so many bytes, which the caller releases, and has it filled. place: as
- * device_buffer_acquire_at, but for what device_copies_upload.
+ * Makes a buffer of `bytes` bytes, and has it filled. The caller releases it. place: as for
+ * device_buffer_acquire_at; ignored if device_copies_upload.
  * Memory that the device shares with the host is filled in place, but up to 64 KiB, where mapping
  * takes longer than a copy. Otherwise (the tunable staging_bytes is not 0) pieces are filled in
  * pinned memory, one while another is written to the device. Does not wait for the compute queue.
@@ -372,7 +372,7 @@ enum healcl_status device_upload(struct healcl_device *device, const struct buff
 /* Whether the host reaches the device's memory: data do not go through staging memory. */
 bool device_shares_memory(const struct healcl_device *device);
 
-/* Whether an upload of so many bytes is a copy by the host, and no command. */
+/* Whether the host copies an upload of `bytes` bytes itself, without a command. */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 
 /* As device_upload, with a copy of memory. */

@@ -204,7 +204,7 @@ static enum healcl_status compare_counters(const struct device_info *info,
     return HEALCL_OK;
 }
 
-/* The result of so many rounds of the loop; G. Marsaglia, "Xorshift RNGs", 2003. */
+/* The result of `rounds` rounds of the loop; G. Marsaglia, "Xorshift RNGs", 2003. */
 static uint32_t mix(uint32_t rounds)
 {
     uint32_t mixed = 1;

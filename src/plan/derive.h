@@ -1,7 +1,7 @@
 /*
- * Plans of derived transcripts (run/transcript.h), which have the file, options and passes of
- * another transcript. A change rewrites the other plan as it was before its passes. The passes then
- * run on the result.
+ * Plans of derived transcripts (run/loaded_transcript.h), which have the file, options and passes
+ * of another transcript. A change rewrites the other plan as it was before its passes. The passes
+ * then run on the result.
  *
  * A change walks through a plan and writes its steps anew, segment by segment. It may use other
  * storages, views and steps. What it writes is checked against the limits, like the content of a

@@ -5,7 +5,7 @@
 
 #include "core/clock.h"
 #include "opencl/opening.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 struct healcl_batcher {
     struct healcl_transcript *transcript; /* retained */

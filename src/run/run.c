@@ -12,8 +12,8 @@
 #include "core/numbers.h"
 #include "kernels/kernels.h"
 #include "opencl/opening.h"
+#include "run/loaded_transcript.h"
 #include "run/results.h"
-#include "run/transcript.h"
 #include "vendor/vendor.h"
 
 const char *trace_for_step(struct trace *trace, const struct step *step)

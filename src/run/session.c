@@ -5,8 +5,8 @@
 
 #include "run/audit.h"
 #include "run/compare.h"
+#include "run/loaded_transcript.h"
 #include "run/run.h"
-#include "run/transcript.h"
 
 struct session_result {
     void *memory;        /* the session's own memory, allocated when first needed */

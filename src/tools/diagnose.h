@@ -7,7 +7,7 @@
 #define HEALCL_TOOLS_DIAGNOSE_H
 
 #include "opencl/device.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 enum diagnosis_kind {
     DIAGNOSIS_AGREES,   /* all steps and the whole run are right */

@@ -214,8 +214,8 @@ enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payl
 /* ---------------------------------------------------------------- reading */
 
 /* Where values are stored: elements of an array of dtype. Elements that are neighbours in the file
- * are `stride` apart in the array, since the file may be in Fortran order. `run`, a multiple of
- * stride: after so many elements of the payload, neighbours in the file end. */
+ * are `stride` apart in the array, since the file may be in Fortran order. Every `run`
+ * elements of the payload, a multiple of stride, such neighbours end. */
 struct target {
     const struct payload *payload;
     enum dtype dtype;

@@ -12,7 +12,7 @@
 #include "plan/memory.h"
 #include "plan/passes.h"
 #include "plan/places.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 /* ---------------------------------------------------------------- what follows from a plan */
 

@@ -20,7 +20,7 @@
 #include "opencl/opencl.h"
 #include "opencl/opening.h"
 #include "plan/plan.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/coverage.h"
 #include "tools/sequence.h"
 

@@ -15,7 +15,7 @@
 #include "helper_script.h"
 #include "helper_share.h"
 #include "kernels/variant.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 static const char *const transcripts[] = {
     TRANSCRIPTS "/aliasing.json",      TRANSCRIPTS "/digits.json",

@@ -16,7 +16,7 @@
 #include "helper_queue_calls.h"
 #include "helper_script.h"
 #include "helper_share.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "vendor/vendor.h"
 
 /* ---------------------------------------------------------------- sweeps */

@@ -22,7 +22,7 @@
 #include "helper_script.h"
 #include "helper_share.h"
 #include "plan/split.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 enum { RANKS_MOST = 4, FILE_MOST = 200 << 10, SCRIPTS = 150 };
 

@@ -12,7 +12,7 @@
 #include "helper_script.h"
 #include "plan/axes.h"
 #include "plan/memory.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 enum { BATCH = 3, ELEMENTS = 4 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "helper_script.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 enum { ROWS = 40, MODULI = 3, ELEMENTS = ROWS * MODULI };
 

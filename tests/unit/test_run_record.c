@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "helper_script.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 enum { N = 1024, K = 2, L = 8, LONG = 1 << 14, RESULTS = 4 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "helper_script.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 enum { ROWS = 64, ELEMENTS = 2 * ROWS };
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 enum { PHASES_MAX = 16 };
 

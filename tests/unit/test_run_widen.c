@@ -9,7 +9,7 @@
 
 #include "helper_script.h"
 #include "helper_share.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 #include "tools/random.h"
 
 enum { BATCH_MOST = 8, INPUTS_MOST = 256, RESULTS_MOST = 512 };

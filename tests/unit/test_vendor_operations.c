@@ -4,7 +4,7 @@
 #include "helper_queue.h"
 #include "helper_script.h"
 #include "plan/split.h"
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 static const char manifest[] =
     "{\"healcl\": 1, \"operations\": [\n"

@@ -1,4 +1,4 @@
-#include "run/transcript.h"
+#include "run/loaded_transcript.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The structure behind the handle struct healcl_transcript. */
-#ifndef HEALCL_RUN_TRANSCRIPT_H
-#define HEALCL_RUN_TRANSCRIPT_H
+#ifndef HEALCL_RUN_LOADED_TRANSCRIPT_H
+#define HEALCL_RUN_LOADED_TRANSCRIPT_H
 
 #include <stdatomic.h>
 
