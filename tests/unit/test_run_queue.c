@@ -303,6 +303,106 @@ static void describes_operations(void **state)
     assert_false(healcl_operation_describe(NULL, 0, NULL));
 }
 
+/* ---------------------------------------------------------------- equal calls with other values */
+
+enum { ROWS = 8, N = 1024, K = 2, ELEMENTS = ROWS * N * K, SUMS = N * K, FEW = 2 };
+
+static const int64_t below_62 = (INT64_C(1) << 61) - 1, above_62 = (INT64_C(1) << 62) + 1;
+
+/* What differs between rounds of the same calls. */
+struct round {
+    int64_t q[K];      /* kernels are chosen by whether they are below 2^60 and 2^62 */
+    int64_t index;     /* the largest of two */
+    int64_t base_bits; /* of digits */
+    int64_t factor, modulus;
+};
+
+struct answers {
+    int64_t transformed[ELEMENTS], products[SUMS], few[FEW], digits[3 * FEW], scaled[ELEMENTS];
+};
+
+static enum healcl_status call_all(struct healcl_queue *queue, const struct round *round,
+                                   struct answers *answers)
+{
+    static int64_t elements[ELEMENTS], weights[ELEMENTS], psi[K * N];
+    const struct healcl_argument none = healcl_no_argument(), zero = INT(0);
+    struct healcl_tensor *out = NULL, *view = NULL, *line = NULL, *digits = NULL, *scaled = NULL;
+    for (uint64_t i = 0; i < ELEMENTS; i++) {
+        /* Half of the sums are the largest that kernels for moduli below 2^62 add in two words. */
+        const bool is_large = i / (ROWS * K) % 2;
+        elements[i] = is_large ? below_62 * 2 - 1 : (int64_t)(i * 0x9e3779b97f4a7c15);
+        weights[i] = is_large ? below_62 * 2 - 1 : elements[i] ^ elements[i / 2];
+    }
+    for (uint64_t i = 0; i < K * N; i++)
+        psi[i] = elements[i] & INT64_MAX;
+    struct healcl_tensor *a = create_tensor(queue, 4, (const int64_t[]){ROWS, N, 1, K}, elements);
+    struct healcl_tensor *b = create_tensor(queue, 3, (const int64_t[]){N, ROWS, K}, weights);
+    struct healcl_tensor *q = create_tensor(queue, 1, (const int64_t[]){K}, round->q);
+    struct healcl_tensor *twiddles = create_tensor(queue, 2, (const int64_t[]){K, N}, psi);
+    struct healcl_tensor *idx =
+        create_tensor(queue, 1, (const int64_t[]){FEW}, (const int64_t[]){round->index, -1});
+    struct healcl_tensor *few = create_tensor(queue, 1, (const int64_t[]){FEW}, NULL);
+    struct healcl_tensor *sums = create_tensor(queue, 3, (const int64_t[]){1, N, K}, NULL);
+    OK(CALL(queue, "ntt", &out, TENSOR(a), none, none, TENSOR(q), TENSOR(twiddles), none, zero,
+            INT(1)));
+    OK(CALL(queue, "reshape", &view, TENSOR(a),
+            healcl_shape_argument(4, (const int64_t[]){1, N, ROWS, K})));
+    OK(CALL(queue, "modmul_axis_sum", NULL, TENSOR(view), TENSOR(b), TENSOR(q), TENSOR(sums),
+            INT(-3)));
+    OK(CALL(queue, "reshape", &line, TENSOR(a),
+            healcl_shape_argument(1, (const int64_t[]){ELEMENTS})));
+    enum healcl_status status =
+        CALL(queue, "take_along_axis", NULL, TENSOR(line), TENSOR(idx), zero, TENSOR(few));
+    OK(CALL(queue, "apply_g_decomp", &digits, TENSOR(few), INT(3), INT(round->base_bits), none));
+    OK(CALL(queue, "modmul", &scaled, TENSOR(a), INT(round->factor), INT(round->modulus), none));
+    if (status == HEALCL_OK)
+        status = healcl_queue_wait(queue, &error);
+    const struct {
+        struct healcl_tensor *tensor;
+        int64_t *to;
+        size_t bytes;
+    } reads[] = {{out, answers->transformed, sizeof answers->transformed},
+                 {sums, answers->products, sizeof answers->products},
+                 {few, answers->few, sizeof answers->few},
+                 {digits, answers->digits, sizeof answers->digits},
+                 {scaled, answers->scaled, sizeof answers->scaled}};
+    for (size_t i = 0; status == HEALCL_OK && i < sizeof reads / sizeof *reads; i++)
+        OK(healcl_tensor_read(reads[i].tensor, reads[i].to, reads[i].bytes, &error));
+    struct healcl_tensor *all[] = {a,    b,   q,    twiddles, idx,    few,
+                                   sums, out, view, line,     digits, scaled};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        healcl_tensor_release(all[i]);
+    return status;
+}
+
+/* Whatever is kept of a call, another one like it takes its own integers and contents. */
+static void calls_take_their_own_values(void **state)
+{
+    static const struct round rounds[] = {{{12289, 40961}, 5, 4, 3, 97},
+                                          {{12289, below_62}, 5, 4, 3, 101},
+                                          {{INT64_MAX, above_62}, ELEMENTS - 1, 4, 5, 101},
+                                          {{40961, 257}, ELEMENTS, 7, below_62, above_62},
+                                          {{40961, 257}, 0, 7, below_62, INT64_MAX},
+                                          {{below_62, above_62}, 9, 2, -5, below_62}};
+    static struct answers got, expected;
+    (void)state;
+    setenv("HEALCL_AS", "gpu", 1);
+    setenv("HEALCL_TUNING", "transform_tile=256", 1); /* transforms in two passes */
+    struct healcl_device *gpu;
+    OK(device_open(helper_loader(), NULL, &gpu, &error));
+    unsetenv("HEALCL_AS");
+    unsetenv("HEALCL_TUNING");
+    struct healcl_queue *queue = open_queue(gpu), *reference = open_queue(NULL);
+    for (int i = 0; i < 2 * (int)(sizeof rounds / sizeof *rounds); i++) {
+        const struct round *round = &rounds[i / 2];
+        assert_int_equal(call_all(queue, round, &got), call_all(reference, round, &expected));
+        assert_memory_equal(&got, &expected, sizeof got);
+    }
+    close_queue(queue);
+    close_queue(reference);
+    healcl_device_close(gpu);
+}
+
 /* ---------------------------------------------------------------- threads */
 
 enum { THREADS = 4, ROUNDS = 40 };
@@ -425,11 +525,17 @@ static void reads_expand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_operations),     cmocka_unit_test(refuses_wrong_calls),
-        cmocka_unit_test(names_the_call),       cmocka_unit_test(goes_on_for_long),
-        cmocka_unit_test(numbers_operations),   cmocka_unit_test(refuses_too_many_tensors),
-        cmocka_unit_test(serves_threads),       cmocka_unit_test(frees_what_fails),
-        cmocka_unit_test(describes_operations), cmocka_unit_test(reads_expand),
+        cmocka_unit_test(calls_operations),
+        cmocka_unit_test(refuses_wrong_calls),
+        cmocka_unit_test(names_the_call),
+        cmocka_unit_test(goes_on_for_long),
+        cmocka_unit_test(numbers_operations),
+        cmocka_unit_test(refuses_too_many_tensors),
+        cmocka_unit_test(serves_threads),
+        cmocka_unit_test(frees_what_fails),
+        cmocka_unit_test(describes_operations),
+        cmocka_unit_test(reads_expand),
+        cmocka_unit_test(calls_take_their_own_values),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

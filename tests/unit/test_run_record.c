@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "helper_script.h"
+#include "opencl/internal.h"
 #include "run/loaded_transcript.h"
 
-enum { N = 1024, K = 2, L = 8, LONG = 1 << 14, RESULTS = 4 };
+enum { N = 1024, K = 2, L = 8, LONG = 1 << 14, RESULTS = 5 };
 
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -37,10 +38,17 @@ static cl_int note_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dime
 enum { INPUT_Q, INPUT_PSI, INPUT_PERM, INPUT_INDEX, INPUT_A, INPUTS };
 
 static int64_t q[K] = {12289, 40961}, psi[K * N], perm[N], indices[2] = {5, -1}, a[L * N * K],
-               long_a[LONG];
+               long_a[LONG], weights[L * N * K];
 
-/* A transform with a permutation, a product, a gather with checked indices, a sum: tables are
- * derived of all but a, which has no data. */
+/* Any values for L * K elements, then as many that make the largest sums that kernels for moduli
+ * below 2^62 add up in two words. */
+static int64_t value_at(uint64_t at, uint64_t seed)
+{
+    return at / (L * K) % 2 ? (INT64_C(1) << 62) - 3 : (int64_t)((seed + at) * 0x9e3779b97f4a7c15);
+}
+
+/* A transform with a permutation, a product, a gather with checked indices, a sum, a sum of
+ * products: tables are derived of all but a, which has no data. */
 static struct healcl_transcript *open_model(struct script *model)
 {
     struct healcl_transcript *transcript = NULL;
@@ -51,6 +59,8 @@ static struct healcl_transcript *open_model(struct script *model)
     }
     for (int64_t i = 0; i < LONG; i++)
         long_a[i] = i * i;
+    for (uint64_t i = 0; i < L * N * K; i++)
+        weights[i] = value_at(i, 0);
     script_upload(model, "q", DTYPE_INT64, 1, SHAPE(K), q);
     script_upload(model, "psi", DTYPE_INT64, 2, SHAPE(K, N), psi);
     script_upload(model, "perm", DTYPE_INT64, 1, SHAPE(N), perm);
@@ -58,6 +68,7 @@ static struct healcl_transcript *open_model(struct script *model)
     writer_declare(&model->writer, "a", DTYPE_INT64, &layout);
     script_upload(model, "line", DTYPE_INT64, 1, SHAPE(LONG), long_a);
     script_upload(model, "long", DTYPE_INT64, 2, SHAPE(LONG / K, K), long_a);
+    script_upload(model, "w", DTYPE_INT64, 3, SHAPE(N, L, K), weights);
     script_call(model, "t", "empty", "(8,1024,1,2) :int64");
     script_call(model, "t", "ntt", "a perm none q psi t 0 0");
     script_download(model, "t");
@@ -70,6 +81,10 @@ static struct healcl_transcript *open_model(struct script *model)
     script_call(model, "sum", "empty", "(2) :int64");
     script_call(model, "sum", "axis_modsum", "long 0 q sum");
     script_download(model, "sum");
+    script_call(model, "terms", "reshape", "a (1,1024,8,2)");
+    script_call(model, "products", "zeros", "(1,1024,2) :int64");
+    script_call(model, "products", "modmul_axis_sum", "terms w q products -3");
+    script_download(model, "products");
     script_finish(model);
     OK(healcl_transcript_open_memory(model->writer.bytes, model->writer.length, NULL, &transcript,
                                      &error));
@@ -83,7 +98,8 @@ static void open_sessions(const char *kind)
 {
     setenv("HEALCL_CACHE_DIR", "", 1);
     setenv("HEALCL_AS", kind, 1);
-    setenv("HEALCL_TUNING", "transform_tile=256", 1); /* two passes: with scratch memory */
+    setenv("HEALCL_TUNING", "transform_tile=256,queues_overlap=0",
+           1); /* two passes: with scratch memory */
     helper_reset();
     blocking = blocked_between = 0;
     table = helper_opencl;
@@ -118,14 +134,15 @@ static void bind(size_t input, const void *data)
 static bool run_both(void)
 {
     struct healcl_error expected = {0};
-    for (int64_t i = 0; i < L * N * K; i++)
-        a[i] = (a[i] * 5 + i) % 1000;
+    for (uint64_t i = 0; i < L * N * K; i++)
+        a[i] = value_at(i, (uint64_t)a[i]);
     enum healcl_status status = healcl_session_run(reference, &expected);
     blocking = 0;
     assert_int_equal(healcl_session_run(session, &error), status);
     assert_string_equal(error.message, expected.message);
     for (size_t i = 0; status == HEALCL_OK && i < RESULTS; i++) {
-        const size_t bytes[RESULTS] = {sizeof a, sizeof a, sizeof indices, sizeof q};
+        const size_t bytes[RESULTS] = {sizeof a, sizeof a, sizeof indices, sizeof q,
+                                       N * K * sizeof *a};
         const void *got, *right;
         OK(healcl_session_map(session, i, &got, &error));
         OK(healcl_session_map(reference, i, &right, &error));
@@ -156,36 +173,51 @@ static void later_runs_only_enqueue(void **state)
 }
 
 /* Inputs of which tables are derived, on the device or the host, change, and change back; some are
- * refused. */
-static void expect_changes(const char *kind)
+ * refused. Kernels are chosen by whether moduli are below 2^60 and 2^62. in_place: the caller's
+ * memory changes, and stays bound. */
+static void expect_changes(const char *kind, bool in_place)
 {
     static const int64_t other_q[K] = {257, 2}, no_q[K] = {257, 0}, far[2] = {0, LONG};
-    static int64_t other_psi[K * N], other_perm[N], no_perm[N];
+    static const int64_t q_61[K] = {12289, (INT64_C(1) << 61) - 1};
+    static const int64_t q_63[K] = {(INT64_C(1) << 62) + 1, INT64_MAX};
+    static int64_t other_psi[K * N], other_perm[N], no_perm[N], memory[INPUTS][K * N];
+    static int64_t *const files[] = {q, psi, perm, indices};
+    const size_t bytes[] = {sizeof q, sizeof psi, sizeof perm, sizeof indices};
     const struct {
         size_t input;
-        const void *data;
+        const void *data; /* NULL: the file's */
         bool is_refused;
-    } changes[] = {{INPUT_Q, other_q, false},       {INPUT_Q, no_q, true},
-                   {INPUT_Q, NULL, false},          {INPUT_PSI, other_psi, false},
-                   {INPUT_PERM, other_perm, false}, {INPUT_PERM, no_perm, true},
-                   {INPUT_PERM, NULL, false},       {INPUT_INDEX, far, true},
-                   {INPUT_INDEX, NULL, false},      {INPUT_PSI, NULL, false}};
+    } changes[] = {
+        {INPUT_Q, other_q, false},     {INPUT_Q, q_61, false},    {INPUT_Q, q_63, false},
+        {INPUT_Q, no_q, true},         {INPUT_Q, NULL, false},    {INPUT_Q, q_63, false},
+        {INPUT_PSI, other_psi, false}, {INPUT_Q, q_61, false},    {INPUT_PERM, other_perm, false},
+        {INPUT_PERM, no_perm, true},   {INPUT_PERM, NULL, false}, {INPUT_INDEX, far, true},
+        {INPUT_INDEX, NULL, false},    {INPUT_PSI, NULL, false}};
     for (int64_t i = 0; i < N; i++) {
         other_psi[i] = other_psi[N + i] = i;
         other_perm[i] = N - 1 - i;
     }
     open_sessions(kind);
     bind(INPUT_A, a);
+    for (size_t input = 0; in_place && input < INPUT_A; input++) {
+        memcpy(memory[input], files[input], bytes[input]);
+        bind(input, memory[input]);
+    }
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        for (int again = 0; again < 5; again++)
+        const size_t input = changes[i].input;
+        for (int again = 0; again < (in_place ? 1 : 5); again++)
             assert_false(run_both());
         const uint64_t arguments = helper.count[CALL_clSetKernelArg];
         assert_false(run_both());
-        assert_true(i > 0 || helper.count[CALL_clSetKernelArg] < arguments + 10);
-        bind(changes[i].input, changes[i].data);
-        assert_int_equal(run_both(), changes[i].is_refused);
-        if (changes[i].is_refused)
-            bind(changes[i].input, NULL);
+        assert_true(in_place || i > 0 || helper.count[CALL_clSetKernelArg] < arguments + 10);
+        for (int back = 0; back <= changes[i].is_refused; back++) {
+            const void *data = back ? NULL : changes[i].data;
+            if (in_place)
+                memcpy(memory[input], data ? data : files[input], bytes[input]);
+            else
+                bind(input, data);
+            assert_int_equal(run_both(), changes[i].is_refused && !back);
+        }
     }
     close_sessions();
 }
@@ -193,15 +225,81 @@ static void expect_changes(const char *kind)
 static void changes_count(void **state)
 {
     (void)state;
-    expect_changes("gpu");
-    expect_changes("cpu");
+    expect_changes("gpu", false);
+    expect_changes("cpu", false);
+}
+
+static void changes_in_place_count(void **state)
+{
+    (void)state;
+    expect_changes("gpu", true);
+    expect_changes("cpu", true);
+}
+
+/* Transforms take two launches, then one, then two. */
+static void tunings_count(void **state)
+{
+    uint64_t launches[3], all = 0;
+    (void)state;
+    open_sessions("gpu");
+    bind(INPUT_A, a);
+    for (int i = 0; i < 3; i++) {
+        struct healcl_device *own = device->shared->latest; /* of the session, which took turns */
+        if (i > 0) {
+            struct device_tuning tuning = own->tuning;
+            tuning.transform_tile = i == 1 ? 8192 : 256;
+            OK(device_set_tuning(own, &tuning, &error));
+        }
+        for (int again = 0; again < 4; again++) {
+            all = helper.count[CALL_clEnqueueNDRangeKernel];
+            assert_false(run_both());
+        }
+        launches[i] = helper.count[CALL_clEnqueueNDRangeKernel] - all;
+    }
+    assert_int_equal(launches[1], launches[0] - 1);
+    assert_int_equal(launches[2], launches[0]);
+    close_sessions();
+}
+
+/* Each call of the third run in turn reports that memory ran out. If a launch does, it is tried
+ * again, and what was recorded is dropped: drivers may keep memory alive that is an argument. */
+static void memory_runs_out(void **state)
+{
+    uint64_t calls = 0, launches = 0;
+    (void)state;
+    for (uint64_t k = 0; k <= calls; k++) {
+        struct healcl_error failure = {0};
+        open_sessions("gpu");
+        bind(INPUT_A, a);
+        for (int again = 0; again < 2; again++)
+            assert_false(run_both());
+        const uint64_t released = helper.count[CALL_clReleaseKernel];
+        helper.calls = 0;
+        helper.fail_code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+        helper.fail_at = k;
+        const enum healcl_status status = healcl_session_run(session, &failure);
+        const bool is_launch = k > 0 && strcmp(helper.failed, "clEnqueueNDRangeKernel") == 0;
+        if (k == 0)
+            calls = helper.calls;
+        assert_true(status == HEALCL_OK || (k > 0 && !is_launch && status == HEALCL_DEVICE));
+        healcl_error_clear(&failure);
+        helper.fail_at = 0;
+        for (int again = 0; again < 3; again++)
+            assert_false(run_both());
+        if (k == 0 || is_launch)
+            assert_int_equal(helper.count[CALL_clReleaseKernel] > released, is_launch);
+        launches += is_launch;
+        close_sessions();
+    }
+    assert_true(launches >= 5);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(later_runs_only_enqueue),
-        cmocka_unit_test(changes_count),
+        cmocka_unit_test(later_runs_only_enqueue), cmocka_unit_test(changes_count),
+        cmocka_unit_test(changes_in_place_count),  cmocka_unit_test(tunings_count),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
