@@ -166,9 +166,6 @@ struct healcl_operation_info {
 bool healcl_operation_describe(const struct healcl_operations *operations, size_t number,
                                struct healcl_operation_info *info);
 
-/* Returns the name of a built-in operation by its number; NULL after the last one. */
-const char *healcl_operation_name(size_t number);
-
 /* ---------------------------------------------------------------- transcripts */
 
 struct healcl_transcript;
@@ -964,9 +961,6 @@ struct healcl_tensor_layout {
 /* Returns the layout. All is 0 for a NULL tensor. */
 struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor);
 
-/* Whether both tensors view the same storage, so that a write to one may change the other. */
-bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b);
-
 /* Copies data, packed and in C order, into the elements of a tensor, in order with the calls.
  * The tensor may be any view. bytes: exactly the size of data. data may be freed afterwards.
  * Waits for earlier calls if a contiguous tensor has more than 64 KiB. Errors: HEALCL_USAGE for
@@ -1117,15 +1111,6 @@ HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, con
                                                  const struct healcl_argument *arguments,
                                                  struct healcl_tensor **result,
                                                  struct healcl_error *error);
-
-/* Calls an operation by its number in healcl_operation_describe, among the operations of the
- * queue's options. Otherwise as healcl_call. Further error: HEALCL_USAGE if the number does not
- * exist. */
-HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
-                                                        size_t count,
-                                                        const struct healcl_argument *arguments,
-                                                        struct healcl_tensor **result,
-                                                        struct healcl_error *error);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -200,11 +200,6 @@ enum healcl_status operation_table_add(struct operation_table *table,
 
 /* ---------------------------------------------------------------- for the library's callers */
 
-const char *healcl_operation_name(size_t number)
-{
-    return number < OPERATION_COUNT ? operations[number].name : NULL;
-}
-
 bool healcl_operation_describe(const struct healcl_operations *handle, size_t number,
                                struct healcl_operation_info *info)
 {

@@ -299,17 +299,6 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
     return queue_run_entry(queue, NULL, result, error);
 }
 
-enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number, size_t count,
-                                      const struct healcl_argument *arguments,
-                                      struct healcl_tensor **result, struct healcl_error *error)
-{
-    NEED(queue, error);
-    const struct operation_table *table = queue->eager.plan.table;
-    if (number >= operation_count(table))
-        FAIL_FOR(error, HEALCL_USAGE, OPERATION, "there is no operation %zu", number);
-    return healcl_call(queue, operation_at(table, number)->name, count, arguments, result, error);
-}
-
 /* ---------------------------------------------------------------- opening and closing */
 
 /* Opens the rest of a queue, whose live plan exists. */

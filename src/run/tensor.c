@@ -136,11 +136,6 @@ struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *ten
                                          .contiguous = layout_is_contiguous(layout)};
 }
 
-bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b)
-{
-    return a && b && a->handles == b->handles && a->view.storage == b->view.storage;
-}
-
 /* ---------------------------------------------------------------- creating */
 
 static enum healcl_status check_new(const struct healcl_queue *queue, enum healcl_dtype dtype,

@@ -62,7 +62,7 @@ static void calls_report_causes_on(struct healcl_device *on)
     USAGE(ARGUMENT, 4, modmul, 1,
           CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(foreign), INT(7), TENSOR(a)));
     USAGE(ARGUMENT, -1, -1, -1, healcl_tensor_read(a, &value, 1, &error));
-    USAGE(OPERATION, -1, -1, -1, healcl_call_number(queue, SIZE_MAX, 0, NULL, NULL, &error));
+    USAGE(OPERATION, -1, -1, -1, healcl_call(queue, "host_to_device", 0, NULL, NULL, &error));
     USAGE(STATE, -1, -1, -1, healcl_tensor_unmap(a, &error));
     OK(healcl_tensor_map(a, &mapped, &error));
     USAGE(STATE, 4, OPERATION_ABS, 0, CALL(queue, "abs", NULL, TENSOR(a), TENSOR(a)));

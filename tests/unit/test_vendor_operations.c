@@ -329,16 +329,6 @@ static void describes_them(void **state)
     assert_true(healcl_operation_describe(loaded, OPERATION_COUNT + 3, &info));
     assert_false(healcl_operation_describe(loaded, OPERATION_COUNT + 4, &info));
     assert_false(healcl_operation_describe(NULL, OPERATION_COUNT, &info));
-    /* A queue takes the same numbers. */
-    struct healcl_queue *queue = open_queue(device);
-    struct healcl_tensor *a = new_tensor(queue), *row = NULL;
-    const struct healcl_argument arguments[] = {healcl_tensor_argument(a), healcl_int_argument(1)};
-    OK(healcl_call_number(queue, OPERATION_COUNT + 1, 2, arguments, &row, &error));
-    assert_int_equal(healcl_tensor_describe(row).shape[0], 6);
-    assert_int_equal(healcl_call_number(queue, OPERATION_COUNT + 4, 2, arguments, &row, &error),
-                     HEALCL_USAGE);
-    assert_string_equal(error.message, "there is no operation 34");
-    close_queue(queue);
 }
 
 /* Queues and transcripts keep them. */
