@@ -27,7 +27,7 @@ class Calls(unittest.TestCase):
             self.assertEqual((a.shape, a.dtype, a.ndim, a.size, a.nbytes, len(a)),
                              ((2, 3, 4), np.int32, 3, 24, 96, 2))
             for index in (0, -1, (1, 2), (Ellipsis, 1), slice(None, None, 2), np.int64(1),
-                          (slice(0, 1), Ellipsis, slice(1, 3)), (1, -1, -2)):
+                          (slice(0, 1), Ellipsis, slice(1, 3)), (1, -1, -2), slice(1, 3)):
                 np.testing.assert_array_equal(np.asarray(a[index]), x[index])
             self.assertEqual(q.array(7).item(), 7)
             self.assertEqual((np.shape(a), np.ndim(a), np.size(a)), ((2, 3, 4), 3, 24))
@@ -36,7 +36,7 @@ class Calls(unittest.TestCase):
             out = np.empty_like(x)
             self.assertIs(a.read(out=out), out)
             np.testing.assert_array_equal(out, x)
-            for bad in ((9, 0), None, "x", 1.5, a, [0, 1], x > 3):
+            for bad in ((9, 0), None, "x", 1.5, a, [0, 1], x > 3, slice(1.0, 3), slice([1], 3)):
                 with self.assertRaises(healcl.Error):
                     a[bad]
             for bad in (2, np.int64(-3)):

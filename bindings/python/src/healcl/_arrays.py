@@ -14,7 +14,8 @@ from ._native import ffi, lib
 DTYPES: Dict[int, np.dtype[Any]] = {
     lib.HEALCL_INT8: np.dtype(np.int8), lib.HEALCL_INT32: np.dtype(np.int32),
     lib.HEALCL_INT64: np.dtype(np.int64)}
-_NUMBERS: Dict[np.dtype[Any], int] = {dtype: number for number, dtype in DTYPES.items()}
+_NUMBERS: Dict[Any, int] = {each: number for number, dtype in DTYPES.items()
+                            for each in (dtype, dtype.type)}
 _ADVICE = {"b": "convert it with .astype(np.int8)",
            "u": "convert it with .astype(np.int64), if all values are below 2^63",
            "f": "convert it with .astype(np.int64), or scale it first",
@@ -23,6 +24,10 @@ _ADVICE = {"b": "convert it with .astype(np.int8)",
 
 def dtype_number(dtype: Any) -> int:
     """The enum healcl_dtype of a dtype of NumPy (in any byte order) or PyTorch, or of its name."""
+    try:
+        return _NUMBERS[dtype]
+    except (KeyError, TypeError):
+        pass
     try:
         native = np.dtype(str(dtype)[6:] if str(dtype).startswith("torch.") else dtype)
     except (TypeError, ValueError):
@@ -67,13 +72,13 @@ def as_torch(array: np.ndarray) -> Any:
 
 
 def shape_of(shape: Union[int, Iterable[int]]) -> Tuple[int, ...]:
-    sizes = shape if isinstance(shape, Iterable) else (shape,)
+    sizes = shape if isinstance(shape, (tuple, Iterable)) else (shape,)
     try:
         result = tuple(operator.index(size) for size in sizes)
     except TypeError:
         raise ShapeError("a shape must be an integer or a tuple of integers, not %r" %
                          (shape,)) from None
-    if not all(-2**63 <= size < 2**63 for size in result):
+    if result and not -2**63 <= min(result) <= max(result) < 2**63:
         raise ShapeError("a size of the shape %r does not fit in 64 bits" % (result,))
     return result
 

@@ -6,6 +6,7 @@ import math
 import operator
 import struct
 import weakref
+from functools import lru_cache
 from inspect import Parameter, Signature as PythonSignature
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
@@ -98,7 +99,7 @@ class QueueHandle(Handle):
             return tables
 
     def find(self, name: str) -> Operation:
-        operation = find(self.table, name)
+        operation = self.table.get(name) or find(self.table, name)
         if not hasattr(operation, "function"):
             signature = Signature(operation)
             operation.bind = signature.bind
@@ -318,12 +319,21 @@ def _integer(value: Any) -> int:
     return result
 
 
+@lru_cache(maxsize=4096, typed=True)
+def _slice(*ends: Any) -> bytes:
+    """A struct healcl_index of a slice."""
+    return _pack_index(lib.HEALCL_INDEX_SLICE, 0, *[end is not None for end in ends],
+                       *[0 if end is None else _integer(end) for end in ends])
+
+
 def _index_item(item: Any) -> bytes:
     """A struct healcl_index of an integer, a slice or an Ellipsis."""
     if isinstance(item, slice):
         ends = item.start, item.stop, item.step
-        return _pack_index(lib.HEALCL_INDEX_SLICE, 0, *[end is not None for end in ends],
-                           *[0 if end is None else _integer(end) for end in ends])
+        try:
+            return _slice(*ends)
+        except TypeError:  # ends that are no integers may have no hash
+            return _slice.__wrapped__(*ends)
     if item is Ellipsis:
         return _pack_index(lib.HEALCL_INDEX_ELLIPSIS, *_NO_ENDS)
     if item is None:
@@ -372,9 +382,12 @@ def _function_of(operation: Operation, signature: Signature) -> Callable[..., An
     for form in operation.forms:
         kinds = [parameter.kind for parameter in form]
         forms[len(form)] = kinds, kinds.index(_OUT) if _OUT in kinds else None
+    without_out = signature.without_out
 
     def function(queue: QueueHandle, *arguments: Any, **keywords: Any) -> Any:
-        if keywords or len(arguments) not in forms:
+        if len(arguments) == without_out and not keywords:
+            arguments += None,
+        elif keywords or len(arguments) not in forms:
             arguments = tuple(signature.bind(arguments, keywords, queue.tables))
         kinds, out = forms[len(arguments)]
         result = None if out is None else arguments[out]

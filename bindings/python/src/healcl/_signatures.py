@@ -101,6 +101,9 @@ class Signature:
         if "out" in rest and any(
                 len(each) == len(self._positional) and each[-1].name != "out" for each in forms):
             self._positional.remove("out")  # in that form it is elsewhere
+        #: The number of arguments by position of a call that lacks only out, the last one; or None.
+        self.without_out = len(form) - 1 if self._positional == self._names and \
+            self._names[-1] == "out" else None
         kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.parameters = [
             inspect.Parameter(name, kinds[name in self._positional], default=default)

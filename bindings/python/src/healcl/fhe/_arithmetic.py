@@ -50,10 +50,11 @@ class Arithmetic:
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Calls `make` once for each key, and keeps its result."""
-        if key not in self._kept:
+        kept = self._kept.get(key)
+        if kept is None:
             with self.preparation():
-                self._kept[key] = make()
-        return self._kept[key]
+                kept = self._kept[key] = make()
+        return kept
 
     def drop(self, key: Hashable) -> None:
         """Drops what keep() keeps for the key."""
@@ -226,7 +227,7 @@ class Arithmetic:
         """
         engine, count, end = self.engine, len(keys), spread.shape[2]
         if rounded and self.nearest[1] and indices is None:
-            total = engine.modsum(self._rounding(2, count, end), 0, self.column(0, end))
+            total = engine.contiguous(self._rounding(2, count, end))  # a copy, because it repeats
         else:
             total = engine.zeros((2, count, end, self.ring.n), np.int64)
         first = end - added.shape[2]
