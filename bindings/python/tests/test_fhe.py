@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """healcl.fhe against published numbers, Python's integers, and this project's own scheme."""
+import gc
 import json
 import math
 import os
@@ -361,6 +362,11 @@ class Verbs(unittest.TestCase):
             y = he.polynomial(stack, co[:12], "chebyshev")
             np.testing.assert_array_equal(y[1].read(), he.polynomial(-a, co[:12],
                                                                      "chebyshev").read())
+            gc.collect()
+            gc.disable()
+            self.addCleanup(gc.enable)
+            he.polynomial(a, co)
+            self.assertEqual(gc.collect(), 0)  # no cycle keeps tensors
 
     @both
     def test_bootstrapping(self, dev):

@@ -168,4 +168,5 @@ def evaluate(he: Evaluator, a: Ciphertext, coefficients: Any, chebyshev: bool, s
 
     result = plan(given, last - levels, scale)
     values = _all_sums(he, powers, stack, leaves)
+    del plan  # which refers to itself, and would keep all powers
     return result()
