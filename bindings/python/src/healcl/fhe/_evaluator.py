@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
+import struct
 from collections import ChainMap
 from contextlib import contextmanager
+from itertools import accumulate
 from numbers import Integral, Number, Real
 from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple,
                     TypeVar, Union, cast)
@@ -75,6 +78,7 @@ class Evaluator(Closed):
         self._generator, self._turn, self._ephemeral = generator, turn, ephemeral
         self._encoder: Optional[Encoder] = None  # made when first needed
         self._primes = ring.moduli[:len(ring.moduli) - special]
+        self._bits = [product.bit_length() for product in accumulate(self._primes, operator.mul)]
         self._start(engine)
 
     def _start(self, engine: Any) -> None:
@@ -162,6 +166,11 @@ class Evaluator(Closed):
         level, scale = self._encoding(like, scale)
         slots = self.ring.n // 2
         try:
+            if type(values) is list and values and type(values[0]) is float:
+                values = np.frombuffer(struct.pack("%dd" % len(values), *values))  # is faster
+        except struct.error:  # complex numbers
+            pass
+        try:
             numbers = np.asarray(values)
         except ValueError:  # rows of different lengths
             numbers = np.array(None)
@@ -192,11 +201,10 @@ class Evaluator(Closed):
     def _encoded(self, numbers: np.ndarray, level: int, scale: float, wide: bool = False) -> Any:
         """A real number for all slots [], or rows [m, at most n/2] of numbers -> a tensor
         [1, m, level + 1, n]."""
-        primes = self._primes[:level + 1]
         coefficients, bits = self._coefficients(numbers, scale)
-        if bits >= math.prod(primes).bit_length():
+        if bits >= self._bits[level]:
             raise ArgumentError("the numbers times 2^%.2f do not fit in the %d bits of level %d" % (
-                math.log2(scale), math.prod(primes).bit_length(), level))
+                math.log2(scale), self._bits[level], level))
         first, end = 0 if wide else self.special, self.special + level + 1
         if coefficients.dtype.kind == "f":
             moduli = self._on.ring.moduli[first:end]
@@ -278,12 +286,12 @@ class Evaluator(Closed):
 
     def _check_scale(self, scale: Any, primes: int) -> float:
         try:
-            number = float(scale) if isinstance(scale, Real) else 0.0
+            number = float(scale) if isinstance(scale, (float, Real)) else 0.0
         except OverflowError:
             number = math.inf
         if not 0 < number < math.inf:
             raise ArgumentError("a scale must be a finite number above 0, not %r" % (scale,))
-        bits = math.prod(self._primes[:primes]).bit_length()
+        bits = self._bits[primes - 1]
         if int(math.log2(number)) >= bits:
             raise ArgumentError("scale 2^%.2f does not fit in the %d bits of level %d" % (
                 math.log2(number), bits, primes - 1))
@@ -360,14 +368,14 @@ class Evaluator(Closed):
         engine, column = self._engine, self._column(a.level + 1)
         x, y = a._tensor, self._negative(b._tensor) if negative else b._tensor
         few, many = sorted((x.shape[0], y.shape[0]))
+        if few == many:
+            return self._new(a, engine.modsum(x, y, column))
         count = max(len(a), len(b))
-        out = target = self._on.empty(many, count, a.level + 1, self.ring.n)
-        if few < many:
-            rest = (x if x.shape[0] == many else y)[few:]
-            engine.modsum(rest if rest.shape[1] == count else engine.expand(rest, 1, count), 0,
-                          column, out[few:])
-            x, y, target = x[:few], y[:few], out[:few]
-        engine.modsum(x, y, column, target)
+        out = self._on.empty(many, count, a.level + 1, self.ring.n)
+        rest = (x if x.shape[0] == many else y)[few:]
+        engine.modsum(rest if rest.shape[1] == count else engine.expand(rest, 1, count), 0, column,
+                      out[few:])
+        engine.modsum(x[:few], y[:few], column, out[:few])
         return self._new(a, out)
 
     def _negative(self, tensor: Any) -> Any:
