@@ -275,8 +275,7 @@ class Arithmetic:
         return a[:, :1]
 
     def spread(self, c: Any) -> Any:
-        """Parts c [1, c, k, n] -> the values of their digits modulo all primes,
-        [digits, c, special + k, n]."""
+        """Parts [1, c, k, n] -> values of their digits, modulo all primes, [digits, c, end, n]."""
         engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
         end = special + k
         digits = [range(special + digit.start, special + min(digit.stop, k))
@@ -399,8 +398,7 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
                  device: AnyDevice = reference) -> np.ndarray:
     """Fast base conversion of coefficients to other primes (Bajard, Eynard, Hasan, Zucca 2016).
 
-    coefficients  int64 [source, n]: x in [0, D) modulo the first `source` primes of the ring,
-                  whose product is D
+    coefficients  int64 [source, n]: x in [0, D) modulo the ring's first primes, of product D
     ring          these primes, then k others
 
     Returns int64 [k, n]: x + e D modulo the others, 0 <= e < source.

@@ -21,9 +21,8 @@ _Matrix = Dict[int, np.ndarray]  # diagonals by steps
 class Bootstrapping:
     """Raises the level of a ciphertext of n/2 complex slots, for keys of generator 5. It raises the
     modulus, which adds multiples of the old one. It moves coefficients to slots, in stages. The
-    imaginary part of an exponential function removes the multiples. Slots are then moved back to
-    coefficients (Cheon, Han, Kim, Kim, Song 2018; Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux
-    2021).
+    imaginary part of an exponential function removes the multiples. Slots then become coefficients
+    again (Cheon, Han, Kim, Kim, Song 2018; Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux 2021).
 
     n            the ring's n
     levels       the number of levels after bootstrapping; their primes have scale_bits
@@ -36,8 +35,7 @@ class Bootstrapping:
     stages       the numbers of stages of CoeffToSlot and SlotToCoeff; more stages need more levels
                  and fewer rotations
     bound        the bound on multiples of the old modulus. For n = 65536, one ciphertext in 2^26
-                 exceeds 16 if the secret has 64 nonzero coefficients, and one in 2^72 exceeds 14 if
-                 it has 32
+                 exceeds 16 if the secret has 64 nonzero coefficients; if 32, one in 2^72 exceeds 14
     degree       the degree of the Chebyshev polynomial of the exponential function
     doublings    how often the exponential function is squared
     corrected    whether a sine of the doubled angle corrects the sine's third power, with one more

@@ -77,8 +77,7 @@ class Ring:
     an axis n holds a(psi^(2 r + 1)), r the bits of i in reverse order. That is HEAL's order without
     a permutation, SEAL's and OpenFHE's. values[..., ring.bit_reversal] are a(psi^(2 i + 1)).
 
-    psi_table, inverse_table  int64 [k, n]: place i has psi, or its inverse, to the power of
-                              bit_reversal[i]
+    psi_table, inverse_table  int64 [k, n]: place i has psi^bit_reversal[i], or its inverse
     n_inverse                 int64 [k]: the inverses of n
     bit_reversal              int64 [n]
     """

@@ -181,8 +181,7 @@ class SealEvaluator(Evaluator):
         return np.array_equal(found, self._encoded_by_seal(numbers, level, scale)[0])
 
     def store(self, a: Ciphertext) -> Any:
-        """Returns the ciphertext for SEAL: a vector if the context is TenSEAL's, else sealapi's
-        Ciphertext.
+        """Returns sealapi's Ciphertext, or a vector if the context is TenSEAL's.
 
             he.store(a * b).decrypt()
         """

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secret keys, encryption with them, and switching keys, only in NumPy. scripts/fhe uses it, too.
 
-This implementation is not secure. Random numbers are determined by a seed, and nothing runs in
-constant time."""
+This implementation is not secure: a seed determines everything, and nothing runs in constant time."""
 import math
 from typing import Any, Callable, Iterable, List, Sequence, Tuple
 
