@@ -123,8 +123,7 @@ class Evaluator(Closed):
             a = he.load(array, 2.0**40, name="a")
 
         An array [parts, count, k, n] is a stack of ciphertexts, or with one part a stack of
-        plaintexts. It may also be a tensor of the queue, which is not copied, and whose residues
-        are not checked.
+        plaintexts. A tensor of the queue is taken, too, without a copy or a check of residues.
         """
         return self._load(values, scale, self.ring.n // 2, "the array", name)
 
@@ -199,8 +198,7 @@ class Evaluator(Closed):
         return self._encoder.coefficients(numbers, scale)
 
     def _encoded(self, numbers: np.ndarray, level: int, scale: float, wide: bool = False) -> Any:
-        """A real number for all slots [], or rows [m, at most n/2] of numbers -> a tensor
-        [1, m, level + 1, n]."""
+        """A number for all slots [], or rows [m, at most n/2] -> a tensor [1, m, level + 1, n]."""
         coefficients, bits = self._coefficients(numbers, scale)
         if bits >= self._bits[level]:
             raise ArgumentError("the numbers times 2^%.2f do not fit in the %d bits of level %d" % (
@@ -840,7 +838,7 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
     relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch(); or
                          cut to a level, [its digits, 2, level + 1 + special, n]
     galois_keys          such keys by Galois element, see Ring.galois_element(): a dict, or a
-                         mapping that creates a key on request
+                         mapping that creates a key on request; 0 is the relinearization key
     dnum                 digits of key switching; None: one for each prime of ciphertexts
     rounding             in rescale(): "nearest", as in SEAL and OpenFHE, or "down"
     key_rounding         in key switching: "nearest", as in SEAL, or "down", as in OpenFHE
@@ -849,9 +847,8 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
                          SEAL, with keys from s(x^element) to s(x); "within" it, before the
                          division, as in OpenFHE 1.6, or "after" it, as in OpenFHE 1.5, with keys
                          from s(x) to s(x^(1/element))
-    ephemeral_keys       for bootstrapping with a dense secret: a key to a sparse secret, at level 0
-                         with any number of the first special primes, [1, 2, 1 + special, n], and a
-                         key back
+    ephemeral_keys       for bootstrapping with a dense secret: a key to a sparse one, at level 0 with
+                         any number of the first special primes, [1, 2, 1 + special, n]; a key back
 
         ring = fhe.Ring(32768, primes + special_primes)
         with fhe.from_arrays(dev, ring, special=2, relinearization_key=key, dnum=3) as he:
@@ -864,7 +861,7 @@ def from_arrays(device: Union[AnyDevice, Queue], ring: Ring, *, special: int = 1
     first = {} if relinearization_key is None else {RELINEARIZATION: relinearization_key}
     keys = ChainMap(first, cast(Dict[int, Any], galois_keys or {}))
     for element in galois_keys or ():
-        ring.automorphism(element)
+        ring.automorphism(element or 1)
     if keys:
         check_special(ring, special, dnum)
     for element in first if not isinstance(galois_keys, dict) else keys:

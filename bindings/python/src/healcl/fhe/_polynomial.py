@@ -46,6 +46,7 @@ def _power_products(he: Evaluator, powers: Dict[int, Ciphertext], which: Sequenc
     for i, (a, b) in enumerate(halves):
         he._product(low[a].tensor, low[b].tensor, product[:, i * count:(i + 1) * count])
     total = he.relinearize(he._new(one, product, 1.0)).tensor
+    del product
     scales = [powers[a].scale * powers[b].scale for a, b in halves]
     if chebyshev:
         engine.modsum(total, total, column, total)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's side of CKKS: keys, encryption and decryption, for tests, examples and measurements.
 
-**This implementation is not secure.** Keys and errors are a function of a seed, nothing runs in
-constant time, and nobody has reviewed it. Use SEAL, OpenFHE or another library for ciphertexts
-that must be secret.
+**This implementation is not secure.** A seed determines keys and errors, nothing runs in constant
+time, and nobody has reviewed it. For secrets, use SEAL, OpenFHE or another library.
 """
 from __future__ import annotations
 
@@ -15,11 +14,9 @@ from .._device import AnyDevice, device_of, reference
 from .._queue import Queue
 from ._arithmetic import check_layout, intt, ntt
 from ._encoding import Encoder
-from ._evaluator import Evaluator, from_arrays
-from ._ring import Ring, primes
+from ._evaluator import RELINEARIZATION, Evaluator, from_arrays
+from ._ring import Ring
 from ._secret import Polynomials, Sampler, SecretKey, digit_factors
-
-__all__ = ["Client", "primes"]
 
 
 class _Values(Polynomials):
@@ -58,7 +55,7 @@ class Client:
     seed       an integer that determines keys and errors
     device     the device that runs the client's transforms
 
-        client = Client(fhe.Ring(8192, primes(8192, 60, 40, 40, 60)))
+        client = Client(fhe.Ring(8192, fhe.primes(8192, 60, 40, 40, 60)))
         with client.evaluator(dev, [1]) as he:
             a = he.load(client.encrypt([0.5, 1.5], 2, 2.0**40), 2.0**40)
             b = he.rotate(a, 1)
@@ -176,7 +173,7 @@ class Client:
     def evaluator(self, device: Union[AnyDevice, Queue], steps: Iterable[int] = (),
                   turn: str = "before", ephemeral: Optional[int] = None) -> Evaluator:
         """Creates a server: an evaluator on a device or a queue, with keys to relinearize, to
-        conjugate and to rotate. Galois keys are created on request, and not kept here.
+        conjugate and to rotate. Keys are created on request, and not kept here.
 
         steps      the steps of rotations
         turn       as in from_arrays()
@@ -188,21 +185,23 @@ class Client:
         sparse = self.new_secret(ephemeral) if ephemeral else None
         return from_arrays(
             device, self.ring, special=self.special, dnum=self.dnum, generator=self.generator,
-            turn=turn, relinearization_key=self.relinearization_key(), galois_keys=_GaloisKeys(
-                self, turn, [self.ring.galois_element(each, self.generator) for each in steps]),
+            turn=turn, galois_keys=_Keys(self, turn, [
+                self.ring.galois_element(each, self.generator) for each in steps]),
             ephemeral_keys=sparse if sparse is None else (
                 self.key(self.secret, sparse, 0, 1), self.key(sparse)))
 
 
-class _GaloisKeys(Mapping[int, np.ndarray]):
-    """Keys by Galois element, including that for conjugation, created on request."""
+class _Keys(Mapping[int, np.ndarray]):
+    """Keys by Galois element, including that for conjugation, created on request; and 0, the
+    relinearization key."""
 
     def __init__(self, client: Client, turn: str, elements: List[int]) -> None:
         self._client, self._turn = client, turn
-        self._elements = dict.fromkeys([2 * client.ring.n - 1, *elements])
+        self._elements = dict.fromkeys([RELINEARIZATION, 2 * client.ring.n - 1, *elements])
 
     def __getitem__(self, element: int) -> np.ndarray:
-        return self._client.galois_key(element, self._turn)
+        return self._client.galois_key(element, self._turn) if element != RELINEARIZATION else \
+            self._client.relinearization_key()
 
     def __contains__(self, element: object) -> bool:
         return element in self._elements
