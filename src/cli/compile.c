@@ -277,8 +277,7 @@ static enum healcl_status complete(struct compile_command *self, struct healcl_e
     struct device_info *list;
     size_t count, index;
     TRY(read_folder(self, error));
-    TRY(device_list(&opencl_loader, &list, &count, error));
-    device_allow_packaged(list, count);
+    TRY(device_list(&opencl_loader, true, &list, &count, error));
     enum healcl_status status = device_select(list, count, self->job.selector, &index, error);
     if (status == HEALCL_OK)
         name_device(self->package->manifest, &list[index]);

@@ -147,12 +147,10 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     enum healcl_status status = opencl_load(error);
     self->has_devices = status == HEALCL_OK;
     if (status == HEALCL_OK)
-        status = device_list(&opencl_loader, &list, &count, error);
+        status = device_list(&opencl_loader, self->package, &list, &count, error);
     trace_end(self->trace, span);
     TRY(status);
     self->has_devices = count > 0;
-    if (self->package)
-        device_allow_packaged(list, count);
     status = device_select(list, count, self->job.selector, &index, error);
     if (status == HEALCL_OK)
         self->info = list[index];

@@ -98,15 +98,12 @@ static enum healcl_status opening_choose(struct opening *opening, const struct r
     struct device_info *list;
     size_t count, index;
     char *selector = opening->job.selector ? item_of(opening->job.selector, ranks) : NULL;
-    enum healcl_status status = device_list(&opencl_loader, &list, &count, error);
+    enum healcl_status status = device_list(&opencl_loader, opening->package, &list, &count, error);
     if (status == HEALCL_OK) {
-        if (opening->package)
-            device_allow_packaged(list, count);
         status = device_select(list, count, selector, &index, error);
-        const char *of_environment = getenv("HEALCL_DEVICE");
-        const bool is_named = selector || (of_environment && *of_environment);
         if (status == HEALCL_OK)
-            opening->info = list[is_named ? index : device_of(list, count, index, ranks)];
+            opening->info =
+                list[device_is_named(selector) ? index : device_of(list, count, index, ranks)];
         free(list);
     }
     free(selector);

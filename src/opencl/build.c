@@ -1,11 +1,9 @@
 /* Builds programs, alone or side by side, and creates their kernels. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "core/clock.h"
 #include "core/process.h"
@@ -225,79 +223,64 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
         program_free(device, program, false);
 }
 
-/* Child processes that build programs and leave their binaries in the cache. Each process
- * repeatedly takes a program that no other process has taken. This process takes part. */
-struct builders {
-    size_t count; /* number of processes */
+/* Programs to build. Child processes build some of the first `missing` ones, and leave their
+ * binaries in the cache. Each process, and this one, repeatedly takes a program that no other one
+ * has taken. */
+struct builds {
+    struct healcl_device *device; /* the handle that has listed them */
+    size_t count, missing;
+    size_t process_count;
     int processes[BUILDS_AT_ONCE_MAX];
-    _Atomic uint32_t *states; /* of programs, in memory shared by all processes */
+    _Atomic uint32_t *states; /* of missing programs, in memory shared by all processes */
     uint64_t deadline;        /* when this process stops waiting: monotonic_nanoseconds */
+    struct program *items[];
 };
 
 enum { FREE, TAKEN, BUILT }; /* states of a program */
 
-static bool builders_take(_Atomic uint32_t *states, size_t program)
+static bool take_program(_Atomic uint32_t *states, size_t program)
 {
     uint32_t state = FREE;
     return atomic_compare_exchange_strong(&states[program], &state, TAKEN);
 }
 
-static void builders_start(struct builders *builders, const struct healcl_device *device,
-                           struct program *const *programs, size_t count, size_t processes)
+/* Starts processes that build the first `missing` programs. Sets what is missing if any starts. */
+static void start_builders(struct builds *builds, size_t missing, size_t processes)
 {
     enum { AWAITED_SECONDS = 60, SIZE_TEXT = 24 }; /* a driver may hang there */
-    char selector[24], (*sizes)[SIZE_TEXT] = calloc(count, sizeof *sizes);
-    const char **arguments = calloc(4 + 3 * count, sizeof *arguments), **next = arguments;
+    const struct healcl_device *device = builds->device;
+    char selector[24], (*sizes)[SIZE_TEXT] = calloc(missing, sizeof *sizes);
+    const char **arguments = calloc(4 + 3 * missing, sizeof *arguments), **next = arguments;
     void *states = NULL;
-    builders->deadline = monotonic_nanoseconds() + UINT64_C(1000000000) * AWAITED_SECONDS;
+    builds->deadline = monotonic_nanoseconds() + UINT64_C(1000000000) * AWAITED_SECONDS;
     snprintf(selector, sizeof selector, "%u:%u", device->info.platform_index,
              device->info.device_index);
     if (sizes && arguments) {
         *next++ = "healcl";
         *next++ = device->programs->builder;
         *next++ = selector;
-        for (size_t i = 0; i < count; i++) {
-            snprintf(sizes[i], SIZE_TEXT, "%zu", programs[i]->local_size);
-            *next++ = programs[i]->name;
-            *next++ = programs[i]->options;
+        for (size_t i = 0; i < missing; i++) {
+            snprintf(sizes[i], SIZE_TEXT, "%zu", builds->items[i]->local_size);
+            *next++ = builds->items[i]->name;
+            *next++ = builds->items[i]->options;
             *next++ = sizes[i];
         }
-        builders->count = process_start_beside(
-            arguments, processes, count * sizeof *builders->states, &states, builders->processes);
-        builders->states = states;
+        builds->process_count = process_start_beside(
+            arguments, processes, missing * sizeof *builds->states, &states, builds->processes);
+        builds->states = states;
     }
+    builds->missing = builds->process_count > 0 ? missing : 0;
     free(arguments);
     free(sizes);
 }
 
-static bool any_runs(const struct builders *builders)
+static bool any_builder_runs(const struct builds *builds)
 {
-    for (size_t i = 0; i < builders->count; i++)
-        if (!process_has_ended(builders->processes[i]))
+    for (size_t i = 0; i < builds->process_count; i++)
+        if (!process_has_ended(builds->processes[i]))
             return true;
     return false;
 }
-
-static void builders_await(const struct builders *builders, size_t program)
-{
-    while (builders->states[program] != BUILT && monotonic_nanoseconds() < builders->deadline &&
-           any_runs(builders))
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-static void builders_stop(const struct builders *builders)
-{
-    for (size_t i = 0; i < builders->count; i++)
-        process_stop(builders->processes[i]);
-}
-
-/* Programs that are built, or loaded once a child process has built them. */
-struct builds {
-    struct healcl_device *device; /* the handle that has listed them */
-    size_t count, missing;        /* missing: the first items, which child processes may build */
-    struct builders builders;
-    struct program *items[];
-};
 
 static bool is_tried(const struct program *program)
 {
@@ -352,9 +335,8 @@ static void start_processes(struct builds *builds)
         return;
     qsort(builds->items, missing, sizeof *builds->items, by_name);
     const size_t span = trace_begin(trace, "build", "start processes");
-    builders_start(&builds->builders, builds->device, builds->items, missing, workers - 1);
+    start_builders(builds, missing, workers - 1);
     trace_end(trace, span);
-    builds->missing = builds->builders.count > 0 ? missing : 0;
 }
 
 /* Builds what no child process has taken, and waits for the others. */
@@ -364,12 +346,13 @@ static void build_beside_processes(struct builds *builds)
     if (builds->missing == 0)
         return;
     for (size_t i = 0; i < builds->missing; i++)
-        if (!is_tried(builds->items[i]) && builders_take(builds->builders.states, i))
+        if (!is_tried(builds->items[i]) && take_program(builds->states, i))
             build_item(builds, i);
     const size_t span = trace_begin(trace, "build", "wait for processes");
     for (size_t i = 0; i < builds->missing; i++)
-        if (!is_tried(builds->items[i]))
-            builders_await(&builds->builders, i);
+        while (!is_tried(builds->items[i]) && builds->states[i] != BUILT &&
+               monotonic_nanoseconds() < builds->deadline && any_builder_runs(builds))
+            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     trace_end(trace, span);
 }
 
@@ -394,7 +377,8 @@ static struct builds *begin_builds(struct healcl_device *device)
 
 static void drop_builds(struct builds *builds)
 {
-    builders_stop(&builds->builders);
+    for (size_t i = 0; i < builds->process_count; i++)
+        process_stop(builds->processes[i]);
     free(builds);
 }
 
@@ -427,7 +411,7 @@ void device_build_beside(struct healcl_device *device, char *const *arguments, s
     for (size_t i = 0; states && i < count / 3; i++) {
         char *const *about = arguments + 3 * i;
         struct launch launch = {.program = about[0], .local_size = strtoul(about[2], NULL, 10)};
-        if (!builders_take(states, i))
+        if (!take_program(states, i))
             continue;
         snprintf(launch.options, sizeof launch.options, "%s", about[1]);
         device_list_program(device, &launch);

@@ -1,5 +1,4 @@
 /* Commands on the queues: their times, copies, and commands of callers. */
-#include <stdlib.h>
 
 #include "core/array.h"
 #include "core/clock.h"

@@ -8,28 +8,6 @@
 
 /* ---------------------------------------------------------------- handles on a context */
 
-static struct device_context *context_make(void)
-{
-    struct device_context *shared = calloc(1, sizeof *shared);
-    if (!shared)
-        return NULL;
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&shared->turn, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    pthread_mutex_init(&shared->lock, NULL);
-    return shared;
-}
-
-static void context_enter(struct healcl_device *device, struct device_context *shared)
-{
-    pthread_mutex_lock(&shared->lock);
-    shared->handles++;
-    pthread_mutex_unlock(&shared->lock);
-    device->shared = shared;
-}
-
 static void context_leave(struct healcl_device *device)
 {
     struct device_context *shared = device->shared;
@@ -41,7 +19,7 @@ static void context_leave(struct healcl_device *device)
     pthread_mutex_unlock(&shared->lock);
     if (!is_last)
         return;
-    shared_programs_free(device->cl, shared);
+    shared_programs_trim(device->cl, shared, 0);
     package_free(device->programs->package);
     pthread_mutex_destroy(&shared->turn);
     pthread_mutex_destroy(&shared->lock);
@@ -93,24 +71,18 @@ static void commands_clear(struct healcl_device *device)
     free(device->recent);
 }
 
-static void queues_release(struct healcl_device *device)
-{
-    const struct opencl *cl = device->cl;
-    if (device->transfer)
-        (void)cl->clReleaseCommandQueue(device->transfer);
-    if (device->compute)
-        (void)cl->clReleaseCommandQueue(device->compute);
-    context_leave(device);
-    if (device->context)
-        (void)cl->clReleaseContext(device->context);
-}
-
 void device_close(struct healcl_device *device)
 {
     device_turn_begin(device);
     commands_clear(device);
     device_programs_release(device);
-    queues_release(device); /* and the turn ends */
+    if (device->transfer)
+        (void)device->cl->clReleaseCommandQueue(device->transfer);
+    if (device->compute)
+        (void)device->cl->clReleaseCommandQueue(device->compute);
+    context_leave(device); /* and the turn ends */
+    if (device->context)
+        (void)device->cl->clReleaseContext(device->context);
     free(device->programs);
     free(device);
 }
@@ -162,9 +134,7 @@ static enum healcl_status device_choose(const struct opencl *cl,
 {
     struct device_info *list = NULL;
     size_t count = 0, index = 0;
-    TRY(device_list(cl, &list, &count, error));
-    if (options->package)
-        device_allow_packaged(list, count);
+    TRY(device_list(cl, options->package, &list, &count, error));
     enum healcl_status status = options->device
                                     ? find_device(list, count, options->device, &index, error)
                                     : device_select(list, count, options->selector, &index, error);
@@ -199,15 +169,23 @@ static enum healcl_status new_device(struct device_context *shared, struct healc
 {
     struct healcl_device *made = calloc(1, sizeof *made);
     struct device_programs *programs = calloc(1, sizeof *programs);
-    if (made && programs && !shared)
-        shared = context_make();
-    if (!made || !programs || !shared) {
+    struct device_context *entered = shared ? shared : calloc(1, sizeof *entered);
+    if (!made || !programs || !entered) {
         free(made);
         free(programs);
+        if (!shared)
+            free(entered);
         NO_MEMORY(error);
     }
+    if (!shared) {
+        recursive_mutex_init(&entered->turn);
+        pthread_mutex_init(&entered->lock, NULL);
+    }
+    pthread_mutex_lock(&entered->lock);
+    entered->handles++;
+    pthread_mutex_unlock(&entered->lock);
+    made->shared = entered;
     made->programs = programs;
-    context_enter(made, shared);
     *device = made;
     return HEALCL_OK;
 }

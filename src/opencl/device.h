@@ -126,9 +126,6 @@ const char *device_unusable(const struct device_info *info);
  * HEALCL_DEVICE; else that of who has chosen it. */
 enum healcl_status device_check_usable(const struct device_info *info, struct healcl_error *error);
 
-/* Devices without a compiler can be used: their programs come from a package. */
-void device_allow_packaged(struct device_info *list, size_t count);
-
 /* ---------------------------------------------------------------- an opened device */
 
 enum {

@@ -2,7 +2,6 @@
 #ifndef HEALCL_OPENCL_INTERNAL_H
 #define HEALCL_OPENCL_INTERNAL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "opencl/opening.h"
@@ -267,8 +266,9 @@ enum healcl_status shared_program_enter(struct healcl_device *device, struct pro
 enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
                                       struct shared_kernel **found, struct healcl_error *error);
 
-/* Frees programs that no handle uses any more. */
-void shared_programs_free(const struct opencl *cl, struct device_context *context);
+/* Frees programs without users: those that are not built, those that are discarded, and of the
+ * others those that have been idle for longest, until at most `most` are left. */
+void shared_programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most);
 
 /* discard: the context no longer finds the program. */
 void program_free(struct healcl_device *device, struct program *program, bool discard);

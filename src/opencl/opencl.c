@@ -1,25 +1,27 @@
 #include "opencl/opencl.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- opening */
 
-static pthread_mutex_t lock;
+static pthread_mutex_t lock; /* recursive: opening a device also lists devices */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The lock is recursive: opening a device also lists devices. If a recursive lock cannot be made,
- * memory is too short even for one mutex. Default attributes then risk only a deadlock. */
-static void make_lock(void)
+void recursive_mutex_init(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&lock, &attributes);
+    pthread_mutex_init(mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
+}
+
+static void make_lock(void)
+{
+    recursive_mutex_init(&lock);
 }
 
 void opening_begin(void)

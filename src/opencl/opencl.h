@@ -6,6 +6,7 @@
 #define HEALCL_OPENCL_OPENCL_H
 
 #include <CL/cl.h>
+#include <pthread.h>
 
 #include "core/registry.h"
 #include "core/status.h"
@@ -74,6 +75,9 @@ extern struct opencl opencl_loader;
  * library is missing or lacks a function. Then the next call tries again.
  */
 enum healcl_status opencl_load(struct healcl_error *error);
+
+/* Without memory for such a mutex it gets default attributes, which risk only a deadlock. */
+void recursive_mutex_init(pthread_mutex_t *mutex);
 
 /* Between these two calls only one thread of the process may list, open or close devices. The first
  * calls into a loader and its drivers initialise them. They crash if two threads do so at once

@@ -125,7 +125,7 @@ enum healcl_status healcl_device_list(struct healcl_device_info **list, size_t *
     NEED(list, error);
     NEED(count, error);
     struct device_info *infos = NULL;
-    TRY(device_list(&opencl_loader, &infos, count, error));
+    TRY(device_list(&opencl_loader, false, &infos, count, error));
     *list = calloc(*count + 1, sizeof **list);
     for (size_t i = 0; *list && i < *count; i++)
         (*list)[i] = public_info(&infos[i]);

@@ -9,9 +9,10 @@
 
 /* Lists the devices only. An empty list is not an error: *count is 0. A platform that cannot list
  * its devices is an error only if every other platform also fails: "platform 0 NAME: clGetDeviceIDs
- * failed: ...". The list is freed with free(). */
-enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
-                               struct healcl_error *error);
+ * failed: ...". The list is freed with free(). packaged: programs come from a package, so devices
+ * without a compiler can be used. */
+enum healcl_status device_list(const struct opencl *cl, bool packaged, struct device_info **list,
+                               size_t *count, struct healcl_error *error);
 
 /* As healcl_device_open, but without the self-test. cl must outlive the device. */
 enum healcl_status device_open(const struct opencl *cl, const char *selector,

@@ -333,8 +333,8 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
     return HEALCL_DEVICE;
 }
 
-enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
-                               struct healcl_error *error)
+enum healcl_status device_list(const struct opencl *cl, bool packaged, struct device_info **list,
+                               size_t *count, struct healcl_error *error)
 {
     struct device_listing listing;
     *list = NULL;
@@ -346,6 +346,8 @@ enum healcl_status device_list(const struct opencl *cl, struct device_info **lis
         *list = listing.devices;
         *count = listing.count;
         listing.devices = NULL; /* the caller's */
+        for (size_t i = 0; i < *count; i++)
+            (*list)[i].packaged = packaged;
     }
     device_listing_release(&listing);
     return status;
@@ -406,12 +408,6 @@ enum healcl_status device_check_usable(const struct device_info *info, struct he
     error_prefix(error, "device %u:%u%s%s cannot be used: ", info->platform_index,
                  info->device_index, space, info->name);
     return status;
-}
-
-void device_allow_packaged(struct device_info *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        list[i].packaged = true;
 }
 
 /* ---------------------------------------------------------------- selection */

@@ -23,15 +23,6 @@ static void free_shared(const struct opencl *cl, struct shared_program *shared)
     free(shared);
 }
 
-void shared_programs_free(const struct opencl *cl, struct device_context *context)
-{
-    while (context->programs) {
-        struct shared_program *shared = context->programs;
-        context->programs = shared->next;
-        free_shared(cl, shared);
-    }
-}
-
 enum healcl_status shared_program_enter(struct healcl_device *device, struct program *program,
                                         const char key[HASH_SIZE], struct healcl_error *error)
 {
@@ -70,14 +61,12 @@ enum healcl_status shared_kernel_find(struct shared_program *program, const char
     return HEALCL_OK;
 }
 
-/* Frees programs without users: those that have been idle for longest, those that are not built,
- * and those that are discarded. */
-static void free_idle(const struct opencl *cl, struct device_context *context)
+void shared_programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most)
 {
     uint32_t idle = 0;
     for (struct shared_program **link = &context->programs, *shared; (shared = *link);) {
         bool is_idle = shared->users == 0;
-        if (is_idle && (shared->discarded || !shared->id || ++idle > IDLE_PROGRAMS_MAX)) {
+        if (is_idle && (shared->discarded || !shared->id || ++idle > most)) {
             *link = shared->next;
             free_shared(cl, shared);
         } else {
@@ -100,7 +89,7 @@ static void shared_program_leave(struct healcl_device *device, struct program *p
     *link = shared->next;
     shared->next = context->programs;
     context->programs = shared;
-    free_idle(device->cl, context);
+    shared_programs_trim(device->cl, context, IDLE_PROGRAMS_MAX);
 }
 
 /* ---------------------------------------------------------------- what is built */

@@ -47,7 +47,7 @@ static struct caller open_caller(cl_command_queue_properties properties)
     struct device_info *list = NULL;
     size_t count = 0, index = 0;
     cl_int code = CL_SUCCESS;
-    OK(device_list(&opencl_loader, &list, &count, &error));
+    OK(device_list(&opencl_loader, false, &list, &count, &error));
     OK(device_select(list, count, NULL, &index, &error));
     caller.device = list[index].device_id;
     free(list);

@@ -180,7 +180,7 @@ static void refused_selectors(void **state)
         error.message,
         "no device can be used; there is 0:0 small CPU (it has no compiler, so it needs a "
         "package from healcl compile)");
-    device_allow_packaged(list, 2);
+    list[0].packaged = list[1].packaged = true;
     OK(device_select(list, 2, "small", &index, &error));
     assert_int_equal(index, 0);
     assert_int_equal(device_select(NULL, 0, "cpu", &index, &error), HEALCL_DEVICE);
@@ -339,16 +339,16 @@ static void no_platform(void **state)
     struct device_info *list = NULL;
     size_t count = 7;
     set_made_up(0);
-    OK(device_list(&made_up_opencl, &list, &count, &error));
+    OK(device_list(&made_up_opencl, false, &list, &count, &error));
     assert_int_equal(count, 0);
     made_up.platforms_code = -1001;
-    OK(device_list(&made_up_opencl, &list, &count, &error));
+    OK(device_list(&made_up_opencl, false, &list, &count, &error));
     assert_int_equal(count, 0);
     struct healcl_device *device = NULL;
     assert_int_equal(device_open(&made_up_opencl, NULL, &device, &error), HEALCL_DEVICE);
     assert_null(device);
     made_up.platforms_code = CL_OUT_OF_HOST_MEMORY;
-    assert_int_equal(device_list(&made_up_opencl, &list, &count, &error), HEALCL_DEVICE);
+    assert_int_equal(device_list(&made_up_opencl, false, &list, &count, &error), HEALCL_DEVICE);
     assert_string_equal(error.message, "clGetPlatformIDs failed: CL_OUT_OF_HOST_MEMORY (-6)");
     assert_int_equal(error.opencl_code, CL_OUT_OF_HOST_MEMORY);
 }
@@ -360,7 +360,7 @@ static void platform_without_devices(void **state)
     size_t count = 7;
     set_made_up(1);
     made_up.devices_code[0] = CL_DEVICE_NOT_FOUND;
-    OK(device_list(&made_up_opencl, &list, &count, &error));
+    OK(device_list(&made_up_opencl, false, &list, &count, &error));
     assert_int_equal(count, 0);
     free(list);
 }
@@ -372,7 +372,7 @@ static void broken_platform(void **state)
     size_t count = 0;
     set_made_up(2);
     made_up.devices_code[0] = CL_OUT_OF_RESOURCES;
-    OK(device_list(&made_up_opencl, &list, &count, &error));
+    OK(device_list(&made_up_opencl, false, &list, &count, &error));
     assert_int_equal(count, 1);
     assert_int_equal(list[0].platform_index, 1);
     free(list);
@@ -390,7 +390,7 @@ static void broken_platform(void **state)
     OK(device_list_all(&made_up_opencl, &listing, &error));
     assert_int_equal(listing.fault_count, 1);
     device_listing_release(&listing);
-    assert_int_equal(device_list(&made_up_opencl, &list, &count, &error), HEALCL_DEVICE);
+    assert_int_equal(device_list(&made_up_opencl, false, &list, &count, &error), HEALCL_DEVICE);
     assert_string_equal(error.message,
                         "platform 0 Made up: clGetDeviceIDs failed: CL_OUT_OF_RESOURCES (-5)");
     assert_null(list);
@@ -403,7 +403,7 @@ static void broken_device(void **state)
     size_t count = 0, index = 0;
     set_made_up(2);
     made_up.fails = CL_DEVICE_GLOBAL_MEM_SIZE;
-    OK(device_list(&made_up_opencl, &list, &count, &error));
+    OK(device_list(&made_up_opencl, false, &list, &count, &error));
     assert_int_equal(count, 2);
     assert_int_equal(list[0].fault, CL_OUT_OF_RESOURCES);
     assert_string_equal(device_unusable(&list[0]), "it does not answer queries");
@@ -436,7 +436,7 @@ static void broken_device_is_chosen(void **state)
         char expected[192];
         set_made_up(1);
         made_up.fails = cases[i].fails;
-        OK(device_list(&made_up_opencl, &list, &count, &error));
+        OK(device_list(&made_up_opencl, false, &list, &count, &error));
         assert_int_equal(device_select(list, count, cases[i].selector, &index, &error),
                          cases[i].status);
         const bool is_nameless = cases[i].fails == CL_DEVICE_NAME;
@@ -459,7 +459,7 @@ static void properties(void **state)
     struct device_info *list = NULL;
     size_t count = 0;
     set_made_up(2);
-    OK(device_list(&made_up_opencl, &list, &count, &error));
+    OK(device_list(&made_up_opencl, false, &list, &count, &error));
     assert_int_equal(count, 2);
     assert_string_equal(list[0].name, "padded name");
     assert_string_equal(list[0].platform, "Made up");
@@ -475,7 +475,7 @@ static void installed_devices(void **state)
     (void)state;
     struct device_info *list = NULL;
     size_t count = 0;
-    OK(device_list(&opencl_loader, &list, &count, &error));
+    OK(device_list(&opencl_loader, false, &list, &count, &error));
     assert_true(count > 0);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(list[i].fault, CL_SUCCESS);
