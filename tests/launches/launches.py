@@ -5,11 +5,12 @@
     launches.py LAUNCH_LISTING [--update | --full]
 
 launch_listing runs the transcripts, bundled and those of the conformance set where it is there, and
-random calls of each operation, on devices of each kind that compute nothing. For each kind, launches.txt has the programs of bundled
-transcripts with their options, without the -D, and how often they are built. Behind a kernel are
-its sizes, GLOBAL/LOCAL, and the launches in first runs + those in later ones. A line for each
-transcript has its launches, and a hash of its whole listing: also of a run with little memory.
-Calls have a line for each operation. Transcripts of the conformance set count as long as the file is the one that was listed.
+random calls of each operation, on devices of each kind that compute nothing. For each kind,
+launches.txt has the programs of bundled transcripts with their options, without the -D, and how
+often they are built. Behind a kernel are its sizes, GLOBAL/LOCAL, and the launches in first runs +
+those in later ones. A line for each transcript has its launches, and a hash of its whole listing:
+also of a run with little memory. Calls have a line for each operation. Transcripts of the
+conformance set count as long as the file is the one that was listed.
 
 --update writes launches.txt; read the difference. --full prints whole listings: compare them with
 those of another commit's launch_listing.
