@@ -3,6 +3,7 @@
 
 import numpy as np
 
+import sequences
 from random_program import RandomProgram
 from transcript_builder import INT64_MAX, INT64_MIN, Handle, Ring, ntt_primes
 
@@ -968,6 +969,14 @@ def empty_shapes(t):
     out = t.upload(rng.extremes((2, 2, 4)))
     q = t.upload(np.array([5, 7]))
     t.check("modmul_axis_sum", t.zeros((2, 0, 2, 4)), t.zeros((0, 2, 4)), q, out, -1)
+
+
+@workload("sequences", plain=True, dtypes=False)
+def sequences_of_calls(t):
+    """769 segments that passes turn into fewer steps: chains of all pairs of elementwise operations,
+    sums of products, base conversions, slices, zeros, stores, copies, transforms; in four layouts,
+    on tensors of 24 to 400,000 elements"""
+    sequences.make(t)
 
 
 @workload("segments")

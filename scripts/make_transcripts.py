@@ -72,20 +72,22 @@ Not bundled, because large or endless:
 """ % (", ".join("`%s`" % name for name, workload in encrypted.ENCRYPTED.items()
                  if not workload.options))
 
+PACKED_FROM = 2**20  # bytes
 SEAL = "seal_multiply.json.gz"  # from scripts/seal_transcript.py
 BUNDLED_ENCRYPTED = ["encrypted_" + name for name, workload in encrypted.ENCRYPTED.items()
                      if workload.bundled]
 
 
 def bundled(name):
-    """-> (the text of a bundled transcript, its line in the README)."""
+    """-> (file name and text of a bundled transcript, its line in the README)."""
     function, options = WORKLOADS[name]
     transcript = Transcript(name, **options)
     function(transcript)
     machine = transcript.machine
-    line = "| `%s.json` | %s | %d | %d |\n" % (
-        name, " ".join(function.__doc__.split()), machine.operations, machine.downloads)
-    return transcript.text(), line
+    file = name + (".json.gz" if len(transcript.text()) > PACKED_FROM else ".json")
+    line = "| `%s` | %s | %d | %d |\n" % (
+        file, " ".join(function.__doc__.split()), machine.operations, machine.downloads)
+    return file, transcript.text(), line
 
 
 def bundled_files(names):
@@ -93,7 +95,8 @@ def bundled_files(names):
     files, lines, encrypted_lines = {}, [], []
     for name in names:
         if name in WORKLOADS:
-            files[name + ".json"], line = bundled(name)
+            file, text, line = bundled(name)
+            files[file] = text
             lines.append(line)
         else:
             texts = encrypted.bundled(name[len("encrypted_"):])

@@ -4,19 +4,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/check_print.h"
 #include "cli/command_job.h"
 #include "cli/comparison.h"
-#include "cli/text.h"
 #include "kernels/variant.h"
+#include "plan/passes.h"
 #include "run/loaded_transcript.h"
 #include "tools/coverage.h"
 #include "tools/example.h"
-#include "tools/sequence.h"
+#include "tools/results.h"
+#include "tools/variants.h"
 #include "tools/xmalloc.h"
 
-/* Checks other than those of single calls. */
-enum { SEQUENCES, TRANSCRIPTS, PLANS };
-static const char *const plan_names[PLANS] = {"sequences", "transcripts"};
+/* The bundled transcript of sequences that passes turn into fewer steps, and how many steps each
+ * pass changes, in the order of passes.def. A pass that misses steps leaves all results right. */
+static const char sequences[] = "sequences.json.gz";
+static const uint64_t sequences_changes[PASS_COUNT] = {352, 136, 112, 588, 292, 152, 1558};
+enum { SEQUENCES_RUNS = 3 }; /* so that launches are recorded */
 
 /* Cells beyond the device must leave space for wrong ones. */
 enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
@@ -25,9 +29,8 @@ enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 struct check_command {
     struct command_job job;
     const char *operation, *results;
-    bool quick, one_cell, one_sequence;
+    bool quick, one_cell;
     struct coverage_cell cell;     /* if one_cell */
-    uint32_t sequence;             /* if one_sequence */
     struct healcl_error self_test; /* outcome of the self-test */
     struct coverage_sizes sizes;
     struct coverage_row *rows; /* the selected rows */
@@ -38,8 +41,7 @@ struct check_command {
     cJSON *failures;         /* some of them, wrong or beyond the device */
     struct kernel_uses uses; /* of kernels of manifests */
     struct variants variants;
-    /* Of sequences and bundled transcripts; not run if one operation is checked. */
-    struct check_counts plans[PLANS];
+    struct check_counts transcripts; /* bundled ones; not run if one operation is checked */
 };
 
 /* ---------------------------------------------------------------- totals */
@@ -77,22 +79,20 @@ static struct check_totals totals_of_all(const struct check_command *self)
     for (size_t i = 0; i < self->example_count; i++)
         for (int side = 0; side < EXAMPLE_SIDES; side++)
             add_counts(&totals, &self->examples[i].of[side]);
-    for (int i = 0; i < PLANS; i++)
-        add_counts(&totals, &self->plans[i]);
+    add_counts(&totals, &self->transcripts);
     return totals;
 }
 
-/* Whether everything is checked, instead of one operation, call or sequence. */
+/* Whether everything is checked, instead of one operation or call. */
 static bool is_whole(const struct check_command *self)
 {
-    return !self->operation && !self->one_cell && !self->one_sequence;
+    return !self->operation && !self->one_cell;
 }
 
-/* Whether sequences or transcripts are checked. */
-static bool is_plans_wanted(const struct check_command *self, int plans)
+/* Whether bundled transcripts are checked. */
+static bool runs_transcripts(const struct check_command *self)
 {
-    return is_whole(self) || (self->operation && strcmp(self->operation, plan_names[plans]) == 0) ||
-           (self->one_sequence && plans == SEQUENCES);
+    return is_whole(self) || (self->operation && strcmp(self->operation, CHECK_TRANSCRIPTS) == 0);
 }
 
 static const char *self_test_failure(const struct check_command *self)
@@ -260,7 +260,7 @@ static void add_variants(cJSON *list, const struct variants *variants)
     }
 }
 
-static cJSON *report(void *context)
+static cJSON *report_check(void *context)
 {
     struct check_command *self = context;
     const bool has_manifests = self->job.options.operations != NULL;
@@ -284,9 +284,8 @@ static cJSON *report(void *context)
         add_example(json_add_object(examples, NULL), self, &self->examples[i]);
     if (has_manifests)
         add_uses(json_add_array(document, "kernels"), self);
-    for (int i = 0; i < PLANS; i++)
-        if (is_plans_wanted(self, i))
-            add_members(json_add_object(document, plan_names[i]), &self->plans[i]);
+    if (runs_transcripts(self))
+        add_members(json_add_object(document, CHECK_TRANSCRIPTS), &self->transcripts);
     if (is_whole(self))
         add_variants(json_add_array(document, "variants"), &self->variants);
     cJSON_AddItemToObject(document, "failures", cJSON_Duplicate(self->failures, true));
@@ -295,6 +294,12 @@ static cJSON *report(void *context)
 
 /* ---------------------------------------------------------------- checking */
 
+/* Whether another failure is kept. */
+static bool has_room(const struct check_command *self, bool is_beyond)
+{
+    return cJSON_GetArraySize(self->failures) < (is_beyond ? BEYOND_KEPT : FAILURES_KEPT);
+}
+
 static void on_failure(void *context, const struct coverage_row *row,
                        const struct coverage_cell *cell, const struct manifest_kernel *kernel,
                        const struct healcl_error *why)
@@ -302,16 +307,15 @@ static void on_failure(void *context, const struct coverage_row *row,
     struct check_command *self = context;
     if (why->status != HEALCL_REFUSED && kernel->name)
         kernel_uses_find(&self->uses, kernel->name)->wrong++;
-    if (cJSON_GetArraySize(self->failures) <
-        (why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT))
+    if (has_room(self, why->status == HEALCL_REFUSED))
         add_failure(self, row, cell, kernel, why);
 }
 
 static bool is_wanted(const struct check_command *self, const struct coverage_row *row)
 {
     const char *name = self->operation;
-    if (self->one_cell || self->one_sequence)
-        return self->one_cell && row->number == self->cell.row;
+    if (self->one_cell)
+        return row->number == self->cell.row;
     return !name || strcmp(row->form->operation->name, name) == 0 ||
            strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
 }
@@ -334,7 +338,7 @@ static void choose_examples(struct check_command *self)
     const struct operation_table *table = operations_of_options(&self->job.options);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
-    if (!table || self->one_cell || self->one_sequence)
+    if (!table || self->one_cell)
         return;
     self->examples = xcalloc(operation_count(table), sizeof *self->examples);
     for (size_t i = 0; (operation = example_operation_at(table, i)); i++)
@@ -345,8 +349,7 @@ static void choose_examples(struct check_command *self)
 /* Whether lines of operations are printed on standard output. */
 static bool prints_lines(const struct check_command *self)
 {
-    return !self->job.json.on_stdout && !self->job.junit.on_stdout && !self->one_cell &&
-           !self->one_sequence;
+    return !self->job.json.on_stdout && !self->job.junit.on_stdout && !self->one_cell;
 }
 
 static void print_name(const char *name)
@@ -422,91 +425,75 @@ static void check_rows(struct check_command *self)
     }
 }
 
-/* Counts a sequence or a transcript by its outcome, and clears the error. */
-static void count_plan(struct check_command *self, int plans, const char *name, const char *dtype,
-                       struct healcl_error *error)
+/* Compares the results of a transcript with those that it expects, and what passes have changed. */
+static enum healcl_status run_transcript(struct check_command *self,
+                                         const struct healcl_transcript *transcript,
+                                         bool is_sequences, struct healcl_error *error)
 {
-    struct check_counts *counts = &self->plans[plans];
-    const bool is_beyond = error->status == HEALCL_REFUSED;
-    counts->calls++;
-    counts->passed += error->status == HEALCL_OK;
-    counts->unsupported += is_beyond;
-    if (error->status != HEALCL_OK &&
-        cJSON_GetArraySize(self->failures) < (is_beyond ? BEYOND_KEPT : FAILURES_KEPT)) {
-        cJSON *object = json_add_object(self->failures, NULL);
-        JSON_ADD(object, STRING("op", plan_names[plans]), STRING("plan", name),
-                 STRING("dtype", dtype), FLAG("unsupported", is_beyond));
-        add_why(object, self, plans == SEQUENCES ? "--case " : NULL, name, error);
+    const struct plan *plan = transcript->plan;
+    const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
+    struct healcl_report *run = NULL;
+    enum healcl_status status =
+        is_sequences ? results_repeat(self->job.device, plan, SEQUENCES_RUNS, error)
+                     : healcl_run(transcript, self->job.device, &options, &run, error);
+    if (run && run->verdict == HEALCL_DIFFERS)
+        status = ERROR(error, HEALCL_DIFFERENT, RESULTS_DIFFER);
+    healcl_report_free(run);
+    variants_end_call(&self->variants, plan, status == HEALCL_OK);
+    for (int pass = 0; is_sequences && status == HEALCL_OK && pass < PASS_COUNT; pass++) {
+        uint64_t changes = 0;
+        for (size_t i = 0; i < plan->segment_count; i++)
+            changes += plan->segments[i].pass_changes[pass];
+        if (changes != sequences_changes[pass])
+            status =
+                ERROR(error, HEALCL_DIFFERENT, "pass '%s' changes %" PRIu64 " steps, not %" PRIu64,
+                      passes[pass].name, changes, sequences_changes[pass]);
     }
-    healcl_error_clear(error);
+    return status;
 }
 
-/* A quick check runs the first sequences, and others in which variants run steps in new ways. */
-static void check_sequences(struct check_command *self)
-{
-    const uint32_t most = self->quick ? SEQUENCES_FIRST + SEQUENCES_MORE : SEQUENCES_MOST;
-    const uint32_t first = self->one_sequence ? self->sequence : 0;
-    uint64_t changes[PASS_COUNT] = {0};
-    for (uint32_t i = first; i < (self->one_sequence ? first + 1 : most); i++) {
-        struct healcl_error error = {.status = HEALCL_OK};
-        char name[24];
-        bool skipped;
-        snprintf(name, sizeof name, "sequence:%" PRIu32, i);
-        progress_say(&self->job.progress, "sequence %" PRIu32 " of %" PRIu32, i + 1, most);
-        (void)!sequence_check(&self->variants, i,
-                              self->quick && i >= SEQUENCES_FIRST && !self->one_sequence, &skipped,
-                              changes, &error);
-        if (!skipped)
-            count_plan(self, SEQUENCES, name, dtype_name(sequence_dtype(i)), &error);
-        if (i + 1 == SEQUENCES_FIRST + SEQUENCES_MORE && !self->one_sequence) {
-            (void)!sequence_check_changes(changes, &error);
-            count_plan(self, SEQUENCES, "passes", "", &error);
-        }
-    }
-}
-
-/* A quick check runs only those in which variants run steps in new ways. */
+/* A quick check runs the sequences, and transcripts in which variants run steps in new ways. */
 static void check_transcript(struct check_command *self, const char *file)
 {
     struct healcl_transcript *transcript = NULL;
-    struct healcl_report *run = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
-    const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
+    struct check_counts *counts = &self->transcripts;
+    const char *name = strrchr(file, '/') + 1;
+    const bool is_sequences = strcmp(name, sequences) == 0;
     enum healcl_status status = healcl_transcript_open(file, NULL, &transcript, &error);
-    const bool is_run =
-        status != HEALCL_OK || !self->quick || variants_are_new(&self->variants, transcript->plan);
-    if (status == HEALCL_OK && is_run) {
-        status = healcl_run(transcript, self->job.device, &options, &run, &error);
-        if (status == HEALCL_OK && run->verdict == HEALCL_DIFFERS)
-            status = ERROR(&error, HEALCL_DIFFERENT, "results differ: healcl diagnose shows where");
-        variants_end_call(&self->variants, transcript->plan, status == HEALCL_OK);
+    const bool is_run = status != HEALCL_OK || !self->quick || is_sequences ||
+                        variants_are_new(&self->variants, transcript->plan);
+    if (status == HEALCL_OK && is_run)
+        status = run_transcript(self, transcript, is_sequences, &error);
+    const bool is_beyond = status == HEALCL_REFUSED;
+    counts->calls += is_run;
+    counts->passed += is_run && status == HEALCL_OK;
+    counts->unsupported += is_beyond;
+    if (status != HEALCL_OK && has_room(self, is_beyond)) {
+        cJSON *object = json_add_object(self->failures, NULL);
+        JSON_ADD(object, STRING("op", CHECK_TRANSCRIPTS), STRING("plan", name), STRING("dtype", ""),
+                 FLAG("unsupported", is_beyond));
+        add_why(object, self, NULL, name, &error);
     }
-    if (is_run)
-        count_plan(self, TRANSCRIPTS, strrchr(file, '/') + 1, "", &error);
-    healcl_report_free(run);
+    healcl_error_clear(&error);
     healcl_transcript_close(transcript);
 }
 
-static void check_plans(struct check_command *self)
+static void check_transcripts(struct check_command *self)
 {
     glob_t bundled = {.gl_pathc = 0};
-    for (int i = 0; i < PLANS; i++) {
-        struct check_totals totals = {0};
-        if (!is_plans_wanted(self, i))
-            continue;
-        begin_line(self, plan_names[i]);
-        if (i == SEQUENCES)
-            check_sequences(self);
-        else
-            (void)!bundled_find(&bundled, NULL);
-        for (size_t j = 0; j < bundled.gl_pathc; j++) {
-            progress_say(&self->job.progress, "%s", bundled.gl_pathv[j]);
-            check_transcript(self, bundled.gl_pathv[j]);
-        }
-        add_counts(&totals, &self->plans[i]);
-        end_line(self, plan_names[i], totals);
+    struct check_totals totals = {0};
+    if (!runs_transcripts(self))
+        return;
+    begin_line(self, CHECK_TRANSCRIPTS);
+    (void)!bundled_find(&bundled, NULL);
+    for (size_t i = 0; i < bundled.gl_pathc; i++) {
+        progress_say(&self->job.progress, "%s", bundled.gl_pathv[i]);
+        check_transcript(self, bundled.gl_pathv[i]);
     }
     globfree(&bundled);
+    add_counts(&totals, &self->transcripts);
+    end_line(self, CHECK_TRANSCRIPTS, totals);
 }
 
 static void check_examples(struct check_command *self)
@@ -535,282 +522,19 @@ static enum healcl_status check(void *context, struct healcl_error *error)
     variants_init(&self->variants, job->device);
     job->device->callers.no_fallback = true; /* results of the host would not test the device */
     check_rows(self);
-    check_plans(self);
+    check_transcripts(self);
     check_examples(self);
     job->device->programs->observer = NULL;
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- text */
-
-/* Prints operations of manifests. */
-static void print_examples(const cJSON *document, const struct style *style)
-{
-    static const struct view_column columns[] = {
-        {"operation", "{op}", 0},
-        {"kernel", "{kernel.passed}/{kernel.calls:#?}", VIEW_RIGHT},
-        {"body", "{body.passed}/{body.calls:#?}", VIEW_RIGHT},
-        {"", "[not checked: {not_checked}]", VIEW_SHRINKS}};
-    static const struct view_column kernel_columns[] = {
-        {"kernel of a manifest", "{name}, of {manifest}", 0},
-        {"of", "{of}", 0},
-        {"steps", "{steps}", VIEW_RIGHT},
-        {"wrong calls", "{failed}", VIEW_RIGHT}};
-    if (json_number_at(document, "examples") > 0) {
-        fputs("\noperations of manifests: right calls of those derived from examples/\n",
-              style->stream);
-        VIEW_TABLE(style, json_at(document, "examples"), columns);
-    }
-    if (json_number_at(document, "kernels") > 0) {
-        putc('\n', style->stream);
-        VIEW_TABLE(style, json_at(document, "kernels"), kernel_columns);
-        view_each(style, json_at(document, "kernels"), "{name} of {manifest} never ran: {why_not}");
-    }
-}
-
-static bool have_same(const cJSON *a, const cJSON *b, const char *key)
-{
-    return cJSON_Compare(json_at(a, key), json_at(b, key), true);
-}
-
-/* Whether another failure of the same cell precedes this one. Wrong results precede those beyond
- * the device, earlier failures later ones. */
-static bool is_repeated(const cJSON *failures, const cJSON *failure)
-{
-    const cJSON *other;
-    bool is_behind = false;
-    const bool is_beyond = cJSON_IsTrue(json_at(failure, "unsupported"));
-    cJSON_ArrayForEach(other, failures)
-    {
-        is_behind |= other == failure;
-        if (have_same(other, failure, "op") && have_same(other, failure, "dtype") &&
-            (have_same(other, failure, "unsupported") ? !is_behind : is_beyond))
-            return true;
-    }
-    return false;
-}
-
-#define WITH_KERNEL "[\n  with the kernel {kernel.name}, of {kernel.manifest}]"
-#define ASIDE                                                                  \
-    "[; {unsupported:#?} are beyond this device][; {refused:#?} combinations " \
-    "of dtypes are refused as they must be][; {unchecked:#?} "                 \
-    "operation{unchecked:s} not checked][; {idle_kernels:#?} "                 \
-    "kernel{idle_kernels:s} of manifests never ran]"
-#define FAILURE "[{form}, {dtypes}][, n {n}, k {k:#?}][, {layout}][{plan}]: {message}" WITH_KERNEL
-
-/* Prints paragraphs of the variants that no call has reached, by reason. */
-static void print_not_reached(const cJSON *variants, const struct style *style)
-{
-    cJSON *reasons = cJSON_CreateArray(), *reason, *row;
-    cJSON_ArrayForEach(row, variants)
-    {
-        if (!json_at(row, "not_reached"))
-            continue;
-        reason = json_row(reasons, "reason", json_text(row, "not_reached"));
-        const char *others = json_text(reason, "rows");
-        char *text = view_fill(row, "{step} {variant}");
-        char *rows = xasprintf("%s%s%s", others, *others ? ", " : "", text);
-        cJSON_DeleteItemFromObject(reason, "rows");
-        json_add_string(reason, "rows", rows);
-        free(rows);
-        free(text);
-    }
-    if (cJSON_GetArraySize(reasons) > 0)
-        fputs("\nnot reached\n", style->stream);
-    cJSON_ArrayForEach(reason, reasons)
-    {
-        char *text = view_fill(reason, "{reason}: {rows}");
-        fputs("  ", style->stream);
-        text_wrap(style->stream, text, 2, 4, 79);
-        free(text);
-    }
-    cJSON_Delete(reasons);
-}
-
-static void print_variants(const cJSON *document, const struct style *style)
-{
-    static const struct view_column columns[] = {{"step", "{step}", 0},
-                                                 {"variant", "{variant}", 0},
-                                                 {"kernel", "{kernel}", 0},
-                                                 {"calls", "{calls}", VIEW_RIGHT},
-                                                 {"wrong", "{failed:#?}", VIEW_RIGHT},
-                                                 {"recorded", "{recorded:#?}", VIEW_RIGHT}};
-    const cJSON *variants = json_at(document, "variants"), *row;
-    cJSON *reached = cJSON_CreateArray();
-    cJSON_ArrayForEach(row, variants)
-    {
-        if (json_at(row, "kernel"))
-            cJSON_AddItemToArray(reached, cJSON_Duplicate(row, true));
-    }
-    json_sort(reached, "failed");
-    fputc('\n', style->stream);
-    VIEW_TABLE(style, reached, columns);
-    cJSON_Delete(reached);
-    print_not_reached(variants, style);
-}
-
-static void print_report(const cJSON *document, const struct style *style)
-{
-    const cJSON *object, *failures = json_at(document, "failures");
-    print_examples(document, style);
-    putc('\n', style->stream);
-    cJSON_ArrayForEach(object, json_at(document, "examples"))
-    {
-        if (!json_at(object, "message"))
-            continue;
-        view_text(style, object, "{op}, {message}");
-        if (json_at(object, "detail")) /* a compiler's log */
-            fputs(json_text(object, "detail"), style->stream);
-        view_text(style, object,
-                  "[  with the kernel {kernel.name}, of {kernel.manifest}\n]  {repeat}");
-    }
-    cJSON_ArrayForEach(object, failures)
-    {
-        if (!is_repeated(failures, object))
-            view_text(style, object, FAILURE "\n  {repeat}");
-    }
-    view_text(style, document,
-              json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls" ASIDE
-              : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
-                  ? "nothing was checked" ASIDE
-              : json_number_at(document, "idle_kernels") > 0
-                  ? "FAILED: the {passed} calls that were made are right" ASIDE
-              : json_number_at(document, "unsupported") > 0
-                  ? "the other {passed} calls are right" ASIDE
-                  : "all {passed} calls are right" ASIDE);
-    if (json_at(document, "variants"))
-        print_variants(document, style);
-}
-
-static void print_call(const cJSON *document, const struct style *style)
-{
-    const cJSON *failure;
-    cJSON_ArrayForEach(failure, json_at(document, "failures"))
-    {
-        view_text(style, failure, FAILURE);
-        if (json_at(failure, "detail"))
-            fputs(json_text(failure, "detail"), style->stream);
-        else
-            view_text(style, failure, "  {repeat}");
-    }
-    if (json_number_at(document, "failures") == 0 && json_number_at(document, "rows") == 0)
-        fputs("the sequence: right\n", style->stream);
-    else if (json_number_at(document, "failures") == 0)
-        view_each(style, json_at(document, "rows"), "{form}: right");
-}
-
-static void print(void *self, const cJSON *document, const struct style *style)
-{
-    const struct check_command *check = self;
-    (check->one_cell || check->one_sequence ? print_call : print_report)(document, style);
-}
-
-/* ---------------------------------------------------------------- JUnit */
-
-static void put_text(struct junit *junit, const cJSON *object, const char *template)
-{
-    char *text = view_fill(object, template);
-    if (text)
-        junit_line(junit, text);
-    free(text);
-}
-
-static void put_failures(struct junit *junit, const cJSON *document, const cJSON *row)
-{
-    const cJSON *failure;
-    cJSON_ArrayForEach(failure, json_at(document, "failures"))
-    {
-        if (have_same(failure, row, "form") && have_same(failure, row, "dtypes"))
-            put_text(junit, failure, "[n {n}, k {k:#?}, ]{layout}: {message}\n  {repeat}");
-    }
-}
-
-/* Prints the outcomes of a row's calls. */
-static void put_outcome(struct junit *junit, const cJSON *row)
-{
-    char *message = view_fill(row, "{failed} of {calls} calls are not right");
-    if (json_number_at(row, "failed") > 0)
-        junit_outcome(junit, JUNIT_FAILURE, "wrong", message);
-    else if (cJSON_IsTrue(json_at(row, "refused")))
-        junit_line(junit, "these dtypes are refused, as they must be");
-    else if (json_number_at(row, "calls") == 0)
-        junit_outcome(junit, JUNIT_SKIPPED, "no call", "no call is for this device");
-    else if (json_number_at(row, "calls") == json_number_at(row, "unsupported"))
-        junit_outcome(junit, JUNIT_SKIPPED, "beyond the device",
-                      "all calls are beyond this device");
-    else
-        put_text(junit, row, "{passed} calls are right, {unsupported} are beyond this device");
-    free(message);
-}
-
-/* Prints the kernel and the body of a manifest's operation. */
-static void put_example(struct junit *junit, const cJSON *example)
-{
-    const char *unchecked = json_text(example, "not_checked");
-    junit_suite(junit, json_text(example, "op"));
-    for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        const char *name = example_side_names[side];
-        junit_case(junit, name, side == 0 ? json_number_at(example, "ns") : 0);
-        if (*unchecked)
-            junit_outcome(junit, JUNIT_SKIPPED, "not checked", unchecked);
-        else
-            put_outcome(junit, json_at(example, name));
-        put_text(junit, example, "{message}");
-    }
-}
-
-static void print_junit(void *self, const cJSON *document, FILE *stream)
-{
-    (void)self;
-    struct junit junit;
-    const cJSON *row, *last = NULL, *example;
-    char *name = view_fill(document, "healcl check of {device.name}");
-    const char *failure = json_text(document, "self_test_failure");
-    junit_init(&junit, name);
-    free(name);
-    junit_suite(&junit, "self-test");
-    junit_case(&junit, "self-test", 0);
-    if (*failure)
-        junit_outcome(&junit, JUNIT_FAILURE, "wrong", failure);
-    cJSON_ArrayForEach(row, json_at(document, "rows"))
-    {
-        if (!last || !have_same(row, last, "op"))
-            junit_suite(&junit, json_text(row, "op"));
-        last = row;
-        /* Forms may share names. The number is the one that --case begins with. */
-        name = view_fill(row, "{form}, {dtypes} (case {case})");
-        junit_case(&junit, name, json_number_at(row, "ns"));
-        free(name);
-        put_outcome(&junit, row);
-        put_failures(&junit, document, row);
-    }
-    for (int i = 0; i < PLANS; i++) {
-        const cJSON *plans = json_at(document, plan_names[i]);
-        if (!plans)
-            continue;
-        junit_suite(&junit, plan_names[i]);
-        junit_case(&junit, plan_names[i], 0);
-        put_outcome(&junit, plans);
-        cJSON_ArrayForEach(row, json_at(document, "failures"))
-        {
-            if (json_is(row, "op", plan_names[i]))
-                put_text(&junit, row, "{plan}: {message}\n  {repeat}");
-        }
-    }
-    cJSON_ArrayForEach(example, json_at(document, "examples")) put_example(&junit, example);
-    cJSON_ArrayForEach(row, json_at(document, "kernels"))
-    {
-        name = view_fill(row, "{name}, of {manifest}");
-        junit_suite(&junit, "kernels of manifests");
-        junit_case(&junit, name, 0);
-        free(name);
-        if (cJSON_IsTrue(json_at(row, "idle")))
-            junit_outcome(&junit, JUNIT_FAILURE, "ran nothing", json_text(row, "why_not"));
-    }
-    junit_print(&junit, stream);
-}
-
 /* ---------------------------------------------------------------- the end */
+
+static void print_check(void *context, const cJSON *document, const struct style *style)
+{
+    const struct check_command *self = context;
+    (self->one_cell ? check_print_call : check_print)(document, style);
+}
 
 /* Writes the device's result file. Only a check of the whole table counts. */
 static int write_results(const struct check_command *self)
@@ -850,11 +574,8 @@ static int take_case(const struct command *command, const struct command_option 
 {
     struct check_command *self = context;
     (void)option;
-    int length = 0;
-    self->one_sequence =
-        sscanf(text, "sequence:%9" SCNu32 "%n", &self->sequence, &length) == 1 && text[length] == 0;
-    self->one_cell = !self->one_sequence;
-    return self->one_sequence || coverage_cell_parse(text, &self->cell)
+    self->one_cell = true;
+    return coverage_cell_parse(text, &self->cell)
                ? EXIT_VERIFIED
                : usage_error(command, "'%s' is not a case; a case looks like 37:512x3:strided:42",
                              text);
@@ -863,7 +584,7 @@ static int take_case(const struct command *command, const struct command_option 
 static const struct command_option options[] = {
     {JOB_DEVICE},
     {"op", 0, OPTION_WORD, "NAME",
-     "check one operation or form of it (healcl ops lists them), sequences or transcripts",
+     "check one operation or form of it (healcl ops lists them), or the bundled transcripts",
      KEPT_IN(struct check_command, operation)},
     {"quick", 0, OPTION_FLAG, NULL,
      "use few sizes, below 1000 elements, and larger ones only if they reach further variants",
@@ -891,8 +612,7 @@ static int prepare(const struct command *command, void *context)
     kernel_uses_init(&self->uses, operations_of_options(&self->job.options));
     choose_rows(self);
     choose_examples(self);
-    if (self->row_count + self->example_count > 0 || is_plans_wanted(self, SEQUENCES) ||
-        is_plans_wanted(self, TRANSCRIPTS))
+    if (self->row_count + self->example_count > 0 || runs_transcripts(self))
         return GOES_ON;
     if (self->one_cell)
         return usage_error(command, "this case does not exist");
@@ -901,7 +621,7 @@ static int prepare(const struct command *command, void *context)
                        self->operation);
 }
 
-static void release(void *context)
+static void release_check(void *context)
 {
     struct check_command *self = context;
     for (size_t i = 0; i < self->example_count; i++)
@@ -921,9 +641,10 @@ const struct command command_check = {
     .help =
         "Runs every operation, with every dtype that it takes, on tensors of all layouts and many "
         "sizes. Compares whole storages with the host reference, bit for bit. Run it first on a "
-        "new device, even if the device fails its self-test. It then runs sequences of calls that "
-        "passes fuse into fewer steps, and the bundled transcripts. All data are random, with a "
-        "fixed seed. A table shows which variants of kernels have run. Operations of manifests are "
+        "new device, even if the device fails its self-test. It then runs the bundled transcripts; "
+        "one of them has sequences of calls that passes fuse into fewer steps. All data are "
+        "random, with a fixed seed. A table shows which variants of kernels have run. Operations "
+        "of manifests are "
         "checked with calls derived from the transcripts in DIR/examples (docs/VENDORS.md).",
     .notes = "The table counts right calls of all calls: for each dtype, each layout (contiguous, "
              "offset, strided, transposed, broadcast, in place, overlapping) and each pair of a "
@@ -934,9 +655,9 @@ const struct command command_check = {
     .size = sizeof(struct check_command),
     .steps = {.prepare = prepare,
               .work = check,
-              .report = report,
-              .print = print,
-              .junit = print_junit,
+              .report = report_check,
+              .print = print_check,
+              .junit = check_print_junit,
               .conclude = conclude,
-              .release = release},
+              .release = release_check},
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/compare.h"
 #include "tools/xmalloc.h"
 
 enum healcl_status planned_init(struct planned *planned, char *text,
@@ -54,6 +55,29 @@ static enum healcl_status write_images(struct executor *executor, const struct p
     return HEALCL_OK;
 }
 
+enum healcl_status results_run(struct results *results, struct healcl_device *device,
+                               const struct plan *plan, void *const *images, uint32_t image_count,
+                               struct healcl_error *error)
+{
+    const struct result_sink sink = {.context = results, .take = results_take};
+    struct executor *executor;
+    *results = (struct results){.count = 0};
+    enum healcl_status status = device
+                                    ? device_executor_create(device, plan, false, &executor, error)
+                                    : reference_executor_create(plan, &executor, error);
+    if (status == HEALCL_OK) {
+        status = write_images(executor, plan, images, image_count, error);
+        if (status == HEALCL_OK)
+            status = executor_run(executor, plan, &sink, error);
+        results->dropped_digits = executor->dropped_digits;
+        results->refuses_data = !device || device_executor_has_refused(executor);
+        executor->class->destroy(executor);
+    }
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    return status;
+}
+
 /* Keeps uploads as a session does: those that no other step writes. */
 static struct upload *keep_uploads(const struct plan *plan)
 {
@@ -64,37 +88,34 @@ static struct upload *keep_uploads(const struct plan *plan)
     return uploads;
 }
 
-enum healcl_status results_run(struct results *results, struct healcl_device *device,
-                               const struct plan *plan, void *const *images, uint32_t image_count,
-                               struct healcl_error *error)
+/* The `take` function of a sink. */
+static enum healcl_status compare_expected(void *context, const struct step *step, const void *data,
+                                           struct healcl_error *error)
 {
-    const int runs = device && !images ? RESULTS_RUNS : 1;
-    const struct result_sink sink = {.context = results, .take = results_take};
+    const struct tensor *tensor = step->in[0];
+    struct comparison found;
+    (void)context;
+    TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &found,
+                       error));
+    if (!comparison_is_equal(&found))
+        FAIL(error, HEALCL_DIFFERENT, RESULTS_DIFFER);
+    return HEALCL_OK;
+}
+
+enum healcl_status results_repeat(struct healcl_device *device, const struct plan *plan, int runs,
+                                  struct healcl_error *error)
+{
+    const struct result_sink sink = {.take = compare_expected};
     struct executor *executor;
-    *results = (struct results){.count = 0};
-    enum healcl_status status = device
-                                    ? device_executor_create(device, plan, false, &executor, error)
-                                    : reference_executor_create(plan, &executor, error);
-    const bool is_created = status == HEALCL_OK;
-    struct upload *uploads = runs > 1 ? keep_uploads(plan) : NULL;
-    if (is_created)
-        executor->uploads = uploads;
-    for (int run = 0; run < runs && status == HEALCL_OK; run++) {
-        results_release(results);
-        if (run > 0)
-            status = executor->class->rewind(executor, 0, error);
-        if (status == HEALCL_OK)
-            status = write_images(executor, plan, images, image_count, error);
+    TRY(device_executor_create(device, plan, false, &executor, error));
+    struct upload *uploads = executor->uploads = keep_uploads(plan);
+    enum healcl_status status = executor_run(executor, plan, &sink, error);
+    while (--runs > 0 && status == HEALCL_OK) {
+        status = executor->class->rewind(executor, 0, error);
         if (status == HEALCL_OK)
             status = executor_run(executor, plan, &sink, error);
     }
-    if (status == HEALCL_NO_MEMORY)
-        xmalloc_fail();
-    if (is_created) {
-        results->dropped_digits = executor->dropped_digits;
-        results->refuses_data = !device || device_executor_has_refused(executor);
-        executor->class->destroy(executor);
-    }
+    executor->class->destroy(executor);
     free(uploads);
     return status;
 }

@@ -38,13 +38,18 @@ enum healcl_status results_take(void *context, const struct step *step, const vo
 
 /* Runs a plan and keeps the results. device: NULL for the host reference. The caller releases the
  * results, also on failure. images: contents of the plan's first image_count storages after its
- * constants. Without images, a device runs the plan RESULTS_RUNS times, as a session does. The
- * results are those of the last run, whose launches were recorded. */
-enum { RESULTS_RUNS = 4 };
+ * constants; or NULL. */
 enum healcl_status results_run(struct results *results, struct healcl_device *device,
                                const struct plan *plan, void *const *images, uint32_t image_count,
                                struct healcl_error *error);
 void results_release(struct results *results);
+
+/* Runs a plan on a device several times, as a session does: uploads stay, and launches are
+ * recorded. Compares each result with the one that the transcript expects. Errors:
+ * HEALCL_DIFFERENT. */
+#define RESULTS_DIFFER "results differ: healcl diagnose shows where"
+enum healcl_status results_repeat(struct healcl_device *device, const struct plan *plan, int runs,
+                                  struct healcl_error *error);
 
 /* Finds the first difference of two arrays. */
 struct difference {
