@@ -222,7 +222,7 @@ static void add_example(cJSON *object, const struct bench_example *example)
     add_ratio(object, &example->of[EXAMPLE_KERNEL], &example->of[EXAMPLE_BODY]);
 }
 
-static cJSON *report(void *context)
+static cJSON *report_bench(void *context)
 {
     const struct bench_command *self = context;
     cJSON *document = json_report();
@@ -241,7 +241,7 @@ static cJSON *report(void *context)
 #define SPREAD(of) "{" of "min_ns/" of "median_ns:+}..{" of "max_ns/" of "median_ns:+}"
 #define RUNS(of) "{" of "samples}x{" of "launches}"
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_bench(void *context, const cJSON *document, const struct style *style)
 {
     (void)context;
     static const struct view_column columns[] = {
@@ -391,7 +391,7 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static void release(void *context)
+static void release_bench(void *context)
 {
     examples_release(&((struct bench_command *)context)->calls);
 }
@@ -408,6 +408,9 @@ const struct command command_bench = {
     .options = options,
     .device = DEVICE_HERE,
     .size = sizeof(struct bench_command),
-    .steps =
-        {.prepare = prepare, .work = measure, .report = report, .print = print, .release = release},
+    .steps = {.prepare = prepare,
+              .work = measure,
+              .report = report_bench,
+              .print = print_bench,
+              .release = release_bench},
 };

@@ -354,13 +354,13 @@ static enum healcl_status compare(void *context, struct healcl_error *error)
     return status;
 }
 
-static cJSON *report(void *context)
+static cJSON *report_compare(void *context)
 {
     return cJSON_Duplicate(((struct compare_command *)context)->comparison.top, true);
 }
 
 /* The table is not printed beside another output. */
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_compare(void *context, const cJSON *document, const struct style *style)
 {
     const struct compare_command *self = context;
     bool on_stdout = false;
@@ -503,7 +503,7 @@ static int prepare(const struct command *command, void *context)
     return GOES_ON;
 }
 
-static void release(void *context)
+static void release_compare(void *context)
 {
     struct compare_command *self = context;
     comparison_release(&self->comparison);
@@ -529,9 +529,9 @@ const struct command command_compare = {
     .size = sizeof(struct compare_command),
     .steps = {.prepare = prepare,
               .work = compare,
-              .report = report,
-              .print = print,
+              .report = report_compare,
+              .print = print_compare,
               .junit = print_junit,
               .conclude = conclude,
-              .release = release},
+              .release = release_compare},
 };

@@ -188,13 +188,12 @@ enum healcl_status compare_make_results(const char *folder, struct healcl_error 
 /* If several devices have the same name and vendor, only the first one is written. */
 static bool is_first(const struct comparison *comparison, const cJSON *device)
 {
-    const cJSON *other;
-    cJSON_ArrayForEach(other, comparison->devices)
+    JSON_EACH(other, comparison->devices)
     {
         if (compare_same(other, device, "name") && compare_same(other, device, "vendor"))
-            break;
+            return other == device;
     }
-    return other == device;
+    return false;
 }
 
 enum healcl_status compare_write_results(const struct comparison *comparison, const char *folder,

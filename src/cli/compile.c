@@ -325,7 +325,7 @@ static enum healcl_status compile(void *context, struct healcl_error *error)
 
 /* ---------------------------------------------------------------- telling */
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_compile(void *context, const cJSON *document, const struct style *style)
 {
     const struct compile_command *self = context;
     (void)document;
@@ -406,7 +406,7 @@ static int prepare(const struct command *command, void *context)
     return GOES_ON;
 }
 
-static void release(void *context)
+static void release_compile(void *context)
 {
     struct compile_command *self = context;
     record_release(&self->record);
@@ -430,5 +430,8 @@ const struct command command_compile = {
     .operands = OPERANDS_ANY,
     .device = DEVICE_HERE,
     .size = sizeof(struct compile_command),
-    .steps = {.prepare = prepare, .work = compile, .print = print, .release = release},
+    .steps = {.prepare = prepare,
+              .work = compile,
+              .print = print_compile,
+              .release = release_compile},
 };

@@ -288,7 +288,7 @@ static void add_usable(cJSON *object, const struct device_info *info,
     add_findings(object, &found);
 }
 
-static cJSON *report(void *context)
+static cJSON *report_devices(void *context)
 {
     const struct devices_command *self = context;
     const struct device_listing *listing = &self->listing;
@@ -321,7 +321,7 @@ static cJSON *report(void *context)
 
 /* ---------------------------------------------------------------- text */
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_device_table(void *context, const cJSON *document, const struct style *style)
 {
     static const struct view_column columns[] = {
         {"index", "{index}{default= *}{usable! -}", 0},
@@ -422,7 +422,7 @@ static int run(const struct command *command, void *context)
     return code;
 }
 
-static void release(void *context)
+static void release_devices(void *context)
 {
     struct devices_command *self = context;
     device_listing_release(&self->listing);
@@ -444,5 +444,5 @@ const struct command command_devices = {
     .device = DEVICE_IN_CHILDREN,
     .size = sizeof(struct devices_command),
     .run = run,
-    .steps = {.report = report, .print = print, .release = release},
+    .steps = {.report = report_devices, .print = print_device_table, .release = release_devices},
 };

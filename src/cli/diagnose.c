@@ -145,7 +145,7 @@ static void add_case(cJSON *document, const struct diagnose_command *self)
     report_add_command(object, "run", device, manifests, "", self->case_path);
 }
 
-static cJSON *report(void *context)
+static cJSON *report_diagnose(void *context)
 {
     static const char *const kinds[] = {[DIAGNOSIS_AGREES] = "agrees",
                                         [DIAGNOSIS_DIFFERS] = "differs",
@@ -196,7 +196,7 @@ static void print_step(const cJSON *document, const struct style *style)
     }
 }
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_diagnose(void *context, const cJSON *document, const struct style *style)
 {
     const enum diagnosis_kind kind = ((const struct diagnose_command *)context)->diagnosis.kind;
     static const struct view_line lines[] = {
@@ -255,7 +255,7 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static void release(void *context)
+static void release_diagnose(void *context)
 {
     struct diagnose_command *self = context;
     healcl_error_clear(&self->self_test);
@@ -282,8 +282,8 @@ const struct command command_diagnose = {
     .device = DEVICE_HERE,
     .size = sizeof(struct diagnose_command),
     .steps = {.work = find_fault,
-              .report = report,
-              .print = print,
+              .report = report_diagnose,
+              .print = print_diagnose,
               .conclude = conclude,
-              .release = release},
+              .release = release_diagnose},
 };

@@ -226,7 +226,7 @@ static void add_ranks(cJSON *document, const struct inspect_command *self)
     report_add_parts(ranks, self->part);
 }
 
-static cJSON *report(void *context)
+static cJSON *report_inspect(void *context)
 {
     const struct inspect_command *self = context;
     const struct plan *plan = self->transcript->plan;
@@ -542,7 +542,7 @@ static void print_steps(const struct plan *plan, const struct style *style)
     }
 }
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_inspect(void *context, const cJSON *document, const struct style *style)
 {
     const struct inspect_command *self = context;
     print_plan(document, style);
@@ -597,7 +597,7 @@ static int prepare(const struct command *command, void *context)
     return GOES_ON;
 }
 
-static void release(void *context)
+static void release_inspect(void *context)
 {
     struct inspect_command *self = context;
     healcl_transcript_close(self->part);
@@ -620,7 +620,7 @@ const struct command command_inspect = {
     .size = sizeof(struct inspect_command),
     .steps = {.prepare = prepare,
               .work = open_all,
-              .report = report,
-              .print = print,
-              .release = release},
+              .report = report_inspect,
+              .print = print_inspect,
+              .release = release_inspect},
 };

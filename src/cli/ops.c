@@ -76,7 +76,7 @@ static void add_defaults(cJSON *document)
     }
 }
 
-static cJSON *report(void *self)
+static cJSON *report_ops(void *self)
 {
     const struct command_job *job = self;
     const struct operation_table *table = operations_of_options(&job->options);
@@ -129,7 +129,7 @@ static void print_forms(const cJSON *operation, FILE *stream, unsigned width)
     free(last);
 }
 
-static void print(void *self, const cJSON *document, const struct style *style)
+static void print_ops(void *self, const cJSON *document, const struct style *style)
 {
     (void)self;
     unsigned width = style->width >= WIDTH_MIN ? style->width : TEXT_WIDTH;
@@ -164,5 +164,5 @@ const struct command command_ops = {
     .help = "Lists the operations that a transcript may name, with every form of their arguments.",
     .options = options,
     .size = sizeof(struct command_job),
-    .steps = {.report = report, .print = print},
+    .steps = {.report = report_ops, .print = print_ops},
 };

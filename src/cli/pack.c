@@ -176,7 +176,7 @@ static enum healcl_status pack(void *context, struct healcl_error *error)
     return status;
 }
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_pack(void *context, const cJSON *document, const struct style *style)
 {
     const struct pack_command *self = context;
     (void)document;
@@ -192,7 +192,7 @@ static const struct command_option options[] = {
     {HELP_OPTION},
 };
 
-static void release(void *context)
+static void release_pack(void *context)
 {
     struct pack_command *self = context;
     new_file_discard(&self->text);
@@ -213,6 +213,9 @@ const struct command command_pack = {
     .options = options,
     .operands = OPERANDS_FILE,
     .size = sizeof(struct pack_command),
-    .steps =
-        {.outputs = outputs, .prepare = prepare, .work = pack, .print = print, .release = release},
+    .steps = {.outputs = outputs,
+              .prepare = prepare,
+              .work = pack,
+              .print = print_pack,
+              .release = release_pack},
 };

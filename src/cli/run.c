@@ -361,7 +361,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
 
 /* ---------------------------------------------------------------- telling the end */
 
-static cJSON *report(void *context)
+static cJSON *report_of_run(void *context)
 {
     struct run_command *self = context;
     struct run_facts *facts = &self->facts;
@@ -377,7 +377,7 @@ static cJSON *report(void *context)
     return report_run(facts);
 }
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_run(void *context, const cJSON *document, const struct style *style)
 {
     const struct run_command *self = context;
     if (self->served.count > 0) {
@@ -467,7 +467,7 @@ static enum healcl_status work(void *context, struct healcl_error *error)
     return status;
 }
 
-static void release(void *context)
+static void release_run(void *context)
 {
     struct run_command *self = context;
     request_inputs_free(&self->live);
@@ -587,9 +587,9 @@ const struct command command_run = {
     .size = sizeof(struct run_command),
     .steps = {.prepare = prepare,
               .work = work,
-              .report = report,
-              .print = print,
+              .report = report_of_run,
+              .print = print_run,
               .junit = print_junit,
               .conclude = conclude,
-              .release = release},
+              .release = release_run},
 };

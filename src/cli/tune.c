@@ -210,7 +210,7 @@ static void add_unmeasured(cJSON *document, const struct tune_report *report)
     }
 }
 
-static cJSON *report(void *context)
+static cJSON *report_tune(void *context)
 {
     const struct tune_command *self = context;
     const struct tune_report *report = &self->report;
@@ -231,7 +231,7 @@ static cJSON *report(void *context)
 
 /* ---------------------------------------------------------------- text */
 
-static void print(void *context, const cJSON *document, const struct style *style)
+static void print_tune(void *context, const cJSON *document, const struct style *style)
 {
     static const struct view_column columns[] = {
         {"subject", "{subject}", 0},
@@ -282,7 +282,7 @@ static int conclude(void *context, int code)
     return code == EXIT_VERIFIED ? problem : code;
 }
 
-static void release(void *context)
+static void release_tune(void *context)
 {
     struct tune_command *self = context;
     examples_release(&self->examples);
@@ -302,6 +302,9 @@ const struct command command_tune = {
     .options = options,
     .device = DEVICE_HERE,
     .size = sizeof(struct tune_command),
-    .steps =
-        {.work = tune, .report = report, .print = print, .conclude = conclude, .release = release},
+    .steps = {.work = tune,
+              .report = report_tune,
+              .print = print_tune,
+              .conclude = conclude,
+              .release = release_tune},
 };
