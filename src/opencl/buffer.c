@@ -10,7 +10,7 @@ enum {
     STEP_BYTES_MAX = 1 << 16,
     STEPS_SHIFT = 4,   /* up to 16 sizes between two powers of two */
     SLACK_SHIFT = 2,   /* a buffer may be larger than asked for by a quarter */
-    SPARE_SHIFT = 2,   /* the pool may add a quarter of the device's memory to the peak of use */
+    SPARE_SHIFT = 5,   /* the pool may add a 32nd of the device's memory to the peak of use */
     SCRATCH_SHIFT = 2, /* scratch memory may take a quarter of a bound */
     HUGE_BYTES_MIN = 1 << 23, /* buffers that are worth huge pages */
     SLAB_BYTES = 1 << 18,

