@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Reads the code without running it: clang-format, clang-tidy, shellcheck, the one seam to OpenCL, and
-# whether generated files are what their generators make. Needs a configured build (build/clang).
+# whether generated files are what their generators make. Needs a build (build/clang).
 # shellcheck disable=SC2317 # the functions are called by check
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -83,9 +83,29 @@ END
     return "$bad"
 }
 
+# Files of these modules do not call each other in circles: tsort reports a loop.
+file_circles() {
+    local module bad=0
+    for module in core vendor opencl tools; do
+        git ls-files "src/$module/*.c" |
+            sed "s|.*|build/clang/CMakeFiles/healcl_$module.dir/&.o|" | xargs nm -A | awk '
+            { file = $1; sub(/:.*/, "", file); name = $NF }
+            $(NF - 1) ~ /^[TDRB]$/ { home[name] = file }
+            $(NF - 1) == "U" { uses[file " " name] = file }
+            END {
+                for (use in uses) {
+                    name = substr(use, length(uses[use]) + 2)
+                    if (name in home) print uses[use], home[name]
+                }
+            }' | tsort >/dev/null || bad=1
+    done
+    return "$bad"
+}
+
 check "format" scripts/format.sh --check
 check "OpenCL's one seam" opencl_seam
 check "modules" modules
+check "circles of files" file_circles
 check "shell scripts" shell_scripts
 check "generated files" generated
 check "clang-tidy" tidy

@@ -104,6 +104,7 @@ static enum healcl_status read_block(const struct payload *payload, int64_t firs
 {
     int64_t elements[BLOCK_ELEMENTS];
     const bool swaps = needs_swap(payload);
+    memset(elements, 0, count * sizeof *elements); /* for static analysis */
     TRY(payload_read_elements(payload, first, count, elements, error));
     for (size_t i = 0; i < count; i++) {
         values[i] = dtype_load(payload->dtype, elements, (int64_t)i);
