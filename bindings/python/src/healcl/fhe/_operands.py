@@ -91,8 +91,10 @@ class Operand:
         array = np.asarray(self._evaluator._engine.device_to_host(self._tensor))
         return array[:, 0] if len(self) == 1 else array
 
-    def _describe(self) -> str:
-        return "%slevel %d, scale 2^%.2f" % (
+    def __repr__(self) -> str:
+        parts = self._tensor.shape[0]
+        return "<healcl.fhe.%s: %s%slevel %d, scale 2^%.2f>" % (
+            type(self).__name__, "%d parts, " % parts if parts > 1 else "",
             "%d of " % len(self) if len(self) > 1 else "", self.level, math.log2(self.scale))
 
 
@@ -131,9 +133,6 @@ class Plaintext(Operand):
 
     __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __add__
 
-    def __repr__(self) -> str:
-        return "<healcl.fhe.Plaintext: %s>" % self._describe()
-
 
 class Ciphertext(Operand):
     """A ciphertext on a device; from Evaluator.load(), or from operations.
@@ -171,6 +170,3 @@ class Ciphertext(Operand):
         return self._evaluator.negate(self)
 
     __radd__, __rmul__ = __add__, __mul__
-
-    def __repr__(self) -> str:
-        return "<healcl.fhe.Ciphertext: %d parts, %s>" % (self.size, self._describe())
