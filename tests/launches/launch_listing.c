@@ -22,6 +22,7 @@
 #include "plan/plan.h"
 #include "run/loaded_transcript.h"
 #include "tools/coverage.h"
+#include "tools/variants.h"
 
 static cl_device_type type;
 
