@@ -87,6 +87,11 @@ def decode(coefficients, scale):
     return (values[slot_indices(n)] / scale).T.reshape(coefficients.shape[:-1] + (n // 2,))
 
 
+def galois_indices(n, element):
+    """int64 [n]: where each value of a(x^element) is among those of a(x)."""
+    return ((2 * np.arange(n, dtype=np.int64) + 1) * element % (2 * n) - 1) // 2
+
+
 def rotation(n, steps):
     """The Galois element that turns slots to the left by `steps`."""
     return pow(5, steps % (n // 2), 2 * n)

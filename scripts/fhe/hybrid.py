@@ -17,7 +17,6 @@ import numpy as np
 from bundled_workloads import intt_args, ntt_args
 from fhe import ckks
 from fhe._secret import digit_factors
-from fhe.keys import galois_indices
 from fhe.program import Program
 from fhe.ring import RnsRing
 from transcript_builder import ntt_primes
@@ -219,7 +218,7 @@ def run(seed, sink, name, n, limbs, dnum):
     element, last = ckks.rotation(n, STEPS), parameters.primes[-1]
     with t.segment("upload_inf_context"):
         h.upload_constants()
-        indices = h.upload(galois_indices(n, element).reshape(1, n, 1))
+        indices = h.upload(ckks.galois_indices(n, element).reshape(1, n, 1))
     t.nothing()
     with t.segment("upload_ek"):
         keys = [h.upload_key(old) for old in (t.secret.turned(element).values, t.secret.square())]

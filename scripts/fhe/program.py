@@ -7,11 +7,11 @@ import numpy as np
 
 from bundled_workloads import index, intt_args, ntt_args
 from fhe._secret import Sampler, SecretKey
-from fhe.keys import BASE_BITS, full_factors
 from fhe.machine import FastMachine
 from transcript_builder import Rng, Transcript
 
 KEY_STREAM = 2**32  # sets the seed of keys and errors apart from that of names
+BASE_BITS = 4  # of the digits that key switching cuts values into
 PAIRS_LIMIT = 64  # the butterflies' indices are only a hint: large rings do without
 
 
@@ -60,8 +60,8 @@ class Program(Transcript):
     def upload_switching_key(self, old, limbs_last=False, fortran=False):
         """A key from `old`, values [k, n], over the full q; int64 [2, digits, k, n] on the
         device, or [2, digits, n, k]."""
-        key = np.moveaxis(self.secret.switching_key(self.sampler, old, full_factors(self.ring)),
-                          1, 0)
+        factors = [1 << bit for bit in range(0, self.ring.full.bit_length(), BASE_BITS)]
+        key = np.moveaxis(self.secret.switching_key(self.sampler, old, factors), 1, 0)
         return self.upload(np.ascontiguousarray(np.moveaxis(key, -1, -2) if limbs_last else key),
                            fortran=fortran)
 

@@ -8,8 +8,7 @@ then in its first slot. Few keys make a small file: a key is used for several tu
 import numpy as np
 
 from fhe import ckks, data
-from fhe.keys import BASE_BITS, galois_indices
-from fhe.program import Program
+from fhe.program import BASE_BITS, Program
 from fhe.ring import RnsRing
 from transcript_builder import ntt_primes
 
@@ -147,7 +146,7 @@ def sentiment(seed, sink=None):
 def upload_rotation(t, steps, by_permute):
     """-> (indices for the gather or for permute, switching key) of a turn by `steps`."""
     element = ckks.rotation(t.ring.n, steps)
-    indices = galois_indices(t.ring.n, element)
+    indices = ckks.galois_indices(t.ring.n, element)
     if by_permute:
         indices = np.stack([indices, indices]).astype(np.int32)
     else:

@@ -466,7 +466,7 @@ class Hybrid(unittest.TestCase):
             scheme, ring = self.scheme(limbs, dnum)
             t, order = scheme.t, ring.bit_reversal
             element = ring.galois_element(5, generator=5)
-            from fhe.keys import galois_indices
+            from fhe.ckks import galois_indices
             slots = t.values.integers(-1024, 1024, (2, 32))
             a, b = (scheme.upload_ciphertext(row, 2.0**40) for row in slots)
             keys = [scheme.upload_key(old) for old in (t.secret.turned(element).values,
