@@ -12,14 +12,12 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
     return NULL;
 }
 
-static enum healcl_status begin(struct job *job, struct launcher *self,
-                                const struct variant_plan *plan, struct healcl_error *error)
+static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
 {
     const struct step *step = plan->step;
-    TRY(job_begin(job, self, step, plan, step->in[0] != NULL, error));
+    job_begin(job, self, step, plan, step->in[0] != NULL);
     if (step->kind == STEP_FILL)
         job_add_long(job, step->value[0]);
-    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- any layout */
@@ -29,7 +27,7 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
 {
     const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, plan, error));
+    begin(&job, self, plan);
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
                       step->in[0] != NULL);
     return job_launch(&job, error);
@@ -56,7 +54,7 @@ static enum healcl_status launch_lines(struct launcher *self, const struct varia
                                        struct healcl_error *error)
 {
     struct job job;
-    TRY(begin(&job, self, plan, error));
+    begin(&job, self, plan);
     job.granule = LINES_GRANULE;
     return job_launch(&job, error);
 }
@@ -127,7 +125,7 @@ static enum healcl_status launch_tiles(struct launcher *self, const struct varia
 {
     const struct storage *in = plan->step->in[0]->storage;
     struct job job;
-    TRY(begin(&job, self, plan, error));
+    begin(&job, self, plan);
     struct space *space = &job.space;
     uint32_t x = space->rank - 1, y = space->rank - 2;
     int64_t size = (int64_t)dtype_size(in->dtype);
@@ -175,7 +173,7 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct v
 {
     const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, plan, error));
+    begin(&job, self, plan);
     struct space *space = &job.space;
     uint32_t x = space->rank - 1, y = space->rank - 2;
     int64_t all_height = space->shape[y], all_width = space->shape[x];

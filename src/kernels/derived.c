@@ -1,4 +1,4 @@
-/* Tables and checks that are derived once from a tensor, and kept until it is written. */
+/* Tables and checks that are derived from tensors. */
 #include "kernels/derived.h"
 
 #include <stdlib.h>
@@ -77,18 +77,6 @@ static struct modulus *host_moduli(const struct launcher *self, const struct ste
     return made;
 }
 
-uint64_t host_largest(const struct launcher *self, const struct step *step, int i)
-{
-    const struct storage *storage = step->in[i]->storage;
-    const void *contents = self->storages[storage->id].contents;
-    int64_t most = 0;
-    for (int64_t j = 0; contents && j < storage->elements; j++) {
-        const int64_t value = dtype_load(storage->dtype, contents, j);
-        most = value > most ? value : most;
-    }
-    return (uint64_t)most;
-}
-
 static void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                               const struct layout *layout, int64_t period)
 {
@@ -101,6 +89,23 @@ static void *host_lane_moduli(const struct launcher *self, const struct step *st
     for (int64_t place = 0; made && place < period * LANES; place++)
         set_lane(&made[place / LANES], (int)(place % LANES), &moduli[place % count]);
     free(moduli);
+    return made;
+}
+
+/* struct modulus, or its lanes, for each scalar of the plan: at the scalar's index among the plan's
+ * constants. Any scalar below 1 counts as 1. */
+static void *host_scalars(const struct plan *plan, bool lanes)
+{
+    const size_t count = plan->constants.count;
+    void *made = calloc(count, lanes ? sizeof(struct scalar_lanes) : sizeof(struct modulus));
+    for (size_t i = 0; made && i < count; i++) {
+        const int64_t value = plan->constants.values[i];
+        const struct modulus modulus = modulus_of(value < 1 ? 1 : (uint64_t)value);
+        if (!lanes)
+            ((struct modulus *)made)[i] = modulus;
+        for (int lane = 0; lanes && lane < LANES; lane++)
+            set_lane((struct scalar_lanes *)made + i, lane, &modulus);
+    }
     return made;
 }
 
@@ -235,23 +240,282 @@ static void *host_permutation(const struct launcher *self, const struct step *st
     return !is_good ? NULL : inverse ? back : made;
 }
 
-static bool host_indices_in_range(const struct launcher *self, const struct step *step, int i,
-                                  const struct layout *layout, int64_t first, int64_t size)
+static bool host_indices_in_range(const struct launcher *self, const struct step *step,
+                                  const struct table *table)
 {
-    const struct storage *storage = step->in[i]->storage;
+    const struct layout *layout = &table->layout;
+    const struct storage *storage = step->in[table->inputs[0]]->storage;
     const void *contents = self->storages[storage->id].contents;
     struct walk walk;
     if (!contents || layout_elements(layout) > HOST_DERIVES_MAX)
         return false;
     for (walk_init(&walk, 1, &layout); walk.left > 0; walk_next(&walk)) {
         const int64_t value = dtype_load(storage->dtype, contents, walk.position[0]);
-        if (value < first || value >= size)
+        if (value < table->key.first || value >= table->key.size)
             return false;
     }
     return true;
 }
 
-/* ---------------------------------------------------------------- on the device */
+/* ---------------------------------------------------------------- choosing */
+
+/* A table of one input, with an element for each of a layout. */
+static struct table table_of(enum derived_kind kind, int i, const struct layout *layout,
+                             size_t size)
+{
+    return (struct table){.key = {.kind = kind, .layout = *layout},
+                          .inputs = {i, NO_INPUT, NO_INPUT},
+                          .layout = *layout,
+                          .from = SLOT_NONE,
+                          .count = layout_elements(layout),
+                          .size = size};
+}
+
+/* Its key does not depend on the number of axes. */
+static enum healcl_status modulus_table(struct launcher *self, int i, const struct layout *layout,
+                                        int *slot, struct healcl_error *error)
+{
+    struct table table = table_of(DERIVED_MODULI, i, layout, sizeof(struct modulus));
+    table.has_rows = true;
+    for (uint32_t axis = layout->rank; axis-- > 0;)
+        if (layout->shape[axis] == 1)
+            table.key.layout = layout_drop_axis(&table.key.layout, axis);
+    if (table.key.layout.rank == 0)
+        table.key.layout = layout_insert_axis(&table.key.layout, 0, 1, 1);
+    return template_add_table(self, &table, slot, error);
+}
+
+/* struct modulus, or its lanes, for each scalar of the plan. The plan has checked the scalars that
+ * are moduli. Any other scalar counts as 1. */
+static enum healcl_status scalar_table(struct launcher *self, enum derived_kind kind, size_t size,
+                                       int *slot, struct healcl_error *error)
+{
+    struct table table = table_of(kind, NO_INPUT, &(struct layout){.rank = 0}, size);
+    table.count = (int64_t)self->plan->constants.count;
+    return template_add_table(self, &table, slot, error);
+}
+
+struct layout modulus_operand(const struct step *step, int i)
+{
+    struct layout operand = step->in[i]->layout, own = layout_own_elements(&operand);
+    struct layout packed = layout_packed(&own);
+    operand.offset = 0; /* of a scalar: see SLOT_Q_NUMBER */
+    if (step->in[i]->storage->scalars)
+        return operand;
+    for (uint32_t axis = 0, own_axis = 0; axis < operand.rank; axis++)
+        if (operand.stride[axis] != 0)
+            operand.stride[axis] = packed.stride[own_axis++];
+    return operand;
+}
+
+enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i, int *slot,
+                                 struct healcl_error *error)
+{
+    struct layout own = layout_own_elements(&step->in[i]->layout);
+    return step->in[i]->storage->scalars
+               ? scalar_table(self, DERIVED_SCALARS, sizeof(struct modulus), slot, error)
+               : modulus_table(self, i, &own, slot, error);
+}
+
+enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
+                                         int *slot, struct healcl_error *error)
+{
+    struct layout vector = step->in[i]->layout;
+    while (vector.rank > 1)
+        vector = layout_drop_axis(&vector, 0);
+    return modulus_table(self, i, &vector, slot, error);
+}
+
+bool moduli_are_periodic(const struct step *step, int i, int64_t *k)
+{
+    enum { PERIOD_MAX = 4096 };
+    const struct layout *input = &step->in[i]->layout;
+    struct layout own = layout_own_elements(input);
+    bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
+    *k = layout_elements(&own);
+    return step->in[i]->storage->scalars ||
+           (*k <= PERIOD_MAX && (*k == 1 || (varies_last && own.shape[own.rank - 1] == *k)));
+}
+
+enum healcl_status derive_periodic_moduli(struct launcher *self, const struct step *step, int i,
+                                          struct periodic_moduli *moduli,
+                                          struct healcl_error *error)
+{
+    struct layout own = layout_own_elements(&step->in[i]->layout);
+    const size_t size = sizeof(struct scalar_lanes);
+    *moduli = (struct periodic_moduli){.table = SLOT_NONE, .k = 1, .period = 1};
+    if (step->in[i]->storage->scalars)
+        return scalar_table(self, DERIVED_SCALAR_LANES, size, &moduli->lanes, error);
+    moduli->k = moduli->period = layout_elements(&own); /* lcm(k, 8) / 8 */
+    for (int64_t power = 8; power > 1 && moduli->period % 2 == 0; power /= 2)
+        moduli->period /= 2;
+    TRY(modulus_table(self, i, &own, &moduli->table, error));
+    struct table table = table_of(DERIVED_LANE_MODULI, i, &own, size);
+    table.count = moduli->period;
+    table.from = moduli->table;
+    return template_add_table(self, &table, &moduli->lanes, error);
+}
+
+/* A table of twiddles [k,n], or [k], which also depends on another tensor. */
+static struct table twiddle_table(enum derived_kind kind, const struct step *step, int twiddles,
+                                  int other, size_t size)
+{
+    struct layout layout = step->in[twiddles]->layout;
+    if (layout.rank == 1)
+        layout = layout_insert_axis(&layout, 1, 1, 1);
+    struct table table = table_of(kind, twiddles, &layout, size);
+    table.inputs[1] = other;
+    table.key.others = step->in[other]->layout;
+    table.has_rows = true;
+    return table;
+}
+
+static enum healcl_status derive_twiddles(struct launcher *self, const struct step *step, int i,
+                                          int *slot, struct healcl_error *error)
+{
+    const struct table table = twiddle_table(DERIVED_TWIDDLES, step, i, Q, sizeof(struct twiddle));
+    return template_add_table(self, &table, slot, error);
+}
+
+/* An extra axis of the key has q's offset and stride. */
+static enum healcl_status derive_scales(struct launcher *self, const struct step *step, int *slot,
+                                        struct healcl_error *error)
+{
+    const struct layout *q = &step->in[Q]->layout;
+    struct table table =
+        twiddle_table(DERIVED_SCALED_TWIDDLES, step, FACTORS, N_INV, sizeof(struct twiddle));
+    table.inputs[2] = Q;
+    table.key.layout = layout_insert_axis(&table.key.layout, 0, q->offset, q->stride[0]);
+    table.has_rows = false;
+    table.count = q->shape[0];
+    return template_add_table(self, &table, slot, error);
+}
+
+enum healcl_status derive_transform(struct launcher *self, const struct step *step,
+                                    struct transform_tables *tables, struct healcl_error *error)
+{
+    *tables = (struct transform_tables){.n_inv = SLOT_NONE, .permutation = SLOT_NONE};
+    TRY(modulus_table(self, Q, &step->in[Q]->layout, &tables->q, error));
+    TRY(derive_twiddles(self, step, PSI, &tables->twiddles, error));
+    if (step->in[FACTORS])
+        TRY(derive_scales(self, step, &tables->n_inv, error));
+    else if (step->in[N_INV])
+        TRY(derive_twiddles(self, step, N_INV, &tables->n_inv, error));
+    return step->in[PERMUTATION] ? derive_permutation(self, step, &tables->permutation, error)
+                                 : HEALCL_OK;
+}
+
+enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
+                                        int twiddles, uint32_t word_bits, int *slot,
+                                        struct healcl_error *error)
+{
+    struct table table = twiddle_table(DERIVED_LANE_TWIDDLES, step, PSI, Q, word_bits / 8);
+    const struct layout *layout = &table.layout;
+    table.key.size = word_bits;
+    table.from = twiddles;
+    table.count = layout->shape[0] * (int64_t)ntt_lane_twiddles((uint64_t)layout->shape[1]);
+    return template_add_table(self, &table, slot, error);
+}
+
+enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step *step,
+                                        int twiddles, int64_t beside, uint32_t word_bits, int *slot,
+                                        struct healcl_error *error)
+{
+    struct table table = twiddle_table(DERIVED_PASS_TWIDDLES, step, PSI, Q, word_bits / 4);
+    table.key.first = beside;
+    table.key.size = word_bits;
+    table.from = twiddles;
+    table.has_rows = beside == 0;
+    table.count = table.layout.shape[0] * (beside ? beside : table.layout.shape[1]);
+    return template_add_table(self, &table, slot, error);
+}
+
+/* The device computes both permutations together. It needs n elements behind the inverse's n + 1.
+ */
+static enum healcl_status derive_permutations(struct launcher *self, const struct step *step,
+                                              int *slot, int *inverse, struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[PERMUTATION]->layout;
+    struct table table = table_of(DERIVED_PERMUTATION, PERMUTATION, layout, sizeof(uint32_t));
+    const int64_t n = layout->shape[0];
+    if (n > INT32_MAX)
+        REFUSE_FOR(error, LIMIT, "argument '%s': %lld entries are more than 2^31-1",
+                   launcher_refuse(self, step, PERMUTATION), (long long)n);
+    table.count = n + 1;
+    TRY(template_add_table(self, &table, slot, error));
+    table.key.kind = DERIVED_INVERSE_PERMUTATION;
+    table.count = 2 * n + 1;
+    table.is_spare = true;
+    return template_add_table(self, &table, inverse, error);
+}
+
+enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int *slot,
+                                      struct healcl_error *error)
+{
+    int inverse;
+    return derive_permutations(self, step, slot, &inverse, error);
+}
+
+enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step,
+                                              int *slot, struct healcl_error *error)
+{
+    int permutation;
+    TRY(derive_permutations(self, step, &permutation, slot, error));
+    self->templates.made->tables[*slot - SLOT_TABLE].is_spare = false;
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,
+                                       int *slot, struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct table table = table_of(DERIVED_CRT_INVERSES, i, layout, sizeof(struct twiddle));
+    TRY(derive_modulus_vector(self, step, i, &table.from, error));
+    TRY(layout_init(&table.layout, 2, (int64_t[]){table.count, table.count}, table.size, error));
+    table.count *= table.count;
+    return template_add_table(self, &table, slot, error);
+}
+
+/* Elements of input i must be indices of axis value[0] of in[0]. They are in [0, size), or in
+ * [-size, size) if negative ones count from the end. */
+static enum healcl_status derive_index_check(struct launcher *self, const struct step *step, int i,
+                                             int *slot, struct healcl_error *error)
+{
+    struct layout own = layout_own_elements(&step->in[i]->layout);
+    struct table table = table_of(DERIVED_INDEX_CHECK, i, &own, 0);
+    table.count = 0;
+    table.key.size = step->in[0]->layout.shape[step->value[0]];
+    table.key.first = step->value[1] != 0 ? -table.key.size : 0;
+    return template_add_table(self, &table, slot, error);
+}
+
+enum healcl_status derive_check(struct launcher *self, const struct step *step, int i,
+                                struct healcl_error *error)
+{
+    int slot;
+    switch (step_check(step, i)) {
+    case CHECK_INDEX: return derive_index_check(self, step, i, &slot, error);
+    case CHECK_PERMUTATION: return derive_permutation(self, step, &slot, error);
+    case CHECK_COPRIME: return derive_crt_inverses(self, step, i, &slot, error);
+    case CHECK_MODULUS:
+        return step->in[i]->storage->scalars ? HEALCL_OK
+                                             : derive_moduli(self, step, i, &slot, error);
+    case CHECK_NONE: break;
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_weights(struct launcher *self, const struct step *step, int *slot,
+                                  struct healcl_error *error)
+{
+    struct table table =
+        table_of(DERIVED_WEIGHTS, 1, &step->in[1]->layout, dtype_size(step->in[1]->storage->dtype));
+    table.key.size = step->in[0]->layout.shape[1];
+    table.count = table.key.size * table.layout.shape[1];
+    return template_add_table(self, &table, slot, error);
+}
+
+/* ---------------------------------------------------------------- filling on the device */
 
 /* Begins a job of a kernel of cl/core for input i's dtype. Its first argument is a space of this
  * shape. */
@@ -275,241 +539,158 @@ static enum healcl_status begin_check(struct job *job, struct launcher *self, co
     space_simplify(&job->space);
     if (job->space.rank < 2)
         space_add_axis(&job->space);
-    TRY(job_add_input(job, tensor, error));
+    job_add_input(job, tensor);
     return launcher_add_check(self, check, &job->space.key, error);
 }
 
-/* ---------------------------------------------------------------- moduli */
+/* A table to fill. */
+struct fill {
+    const struct step *step;
+    const struct table *table;
+    int slot;
+};
 
-/* The key of moduli that are the elements of a layout, independent of its number of axes. */
-static struct derived_key modulus_key(const struct layout *layout)
-{
-    struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
-    for (uint32_t axis = layout->rank; axis-- > 0;)
-        if (layout->shape[axis] == 1)
-            key.layout = layout_drop_axis(&key.layout, axis);
-    if (key.layout.rank == 0)
-        key.layout = layout_insert_axis(&key.layout, 0, 1, 1);
-    return key;
-}
-
-/* Finds the table of moduli for the elements of a layout, or adds a new one. If the host could not
- * fill the new table, the caller must: then *is_new. */
-static enum healcl_status take_moduli(struct launcher *self, const struct step *step, int i,
-                                      const struct layout *layout, const struct buffer **table,
-                                      bool *is_new, struct healcl_error *error)
-{
-    const struct derived_key key = modulus_key(layout);
-    *is_new = false;
-    if (derived_find_rows(self, step->in[i], &key, table))
-        return HEALCL_OK;
-    int64_t count;
-    void *made = host_moduli(self, step, i, layout, &count);
-    *is_new = !made;
-    return derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus),
-                       made, table, error);
-}
-
-static enum healcl_status modulus_table(struct launcher *self, const struct step *step, int i,
-                                        const struct layout *layout, const struct buffer **table,
+static enum healcl_status choose_moduli(struct launcher *self, void *context,
                                         struct healcl_error *error)
 {
-    bool is_new;
-    TRY(take_moduli(self, step, i, layout, table, &is_new, error));
-    if (!is_new)
-        return HEALCL_OK;
-    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
+    const struct fill *fill = context;
+    struct check check = {.step = fill->step,
+                          .input = fill->table->inputs[0],
+                          .kind = CHECK_MODULUS,
+                          .elements = fill->table->layout};
     struct job job;
     TRY(begin_check(&job, self, "moduli", &check, error));
-    job_add_written(&job, *table);
-    job_add_written(&job, &self->status);
+    job_add_written(&job, fill->slot);
+    job_add_written(&job, SLOT_STATUS);
     return job_launch(&job, error);
 }
 
-struct layout modulus_operand(const struct step *step, int i)
+/* See lane_moduli in cl/modular/vectors.cl. */
+static enum healcl_status choose_lane_moduli(struct launcher *self, void *context,
+                                             struct healcl_error *error)
 {
-    struct layout operand = step->in[i]->layout, own = layout_own_elements(&operand);
-    struct layout packed = layout_packed(&own);
-    if (step->in[i]->storage->scalars)
-        return operand;
-    operand.offset = 0;
-    for (uint32_t axis = 0, own_axis = 0; axis < operand.rank; axis++)
-        if (operand.stride[axis] != 0)
-            operand.stride[axis] = packed.stride[own_axis++];
-    return operand;
-}
-
-enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i,
-                                 const struct buffer **table, struct healcl_error *error)
-{
-    struct layout own = layout_own_elements(&step->in[i]->layout);
-    return step->in[i]->storage->scalars ? derive_scalars(self, false, table, error)
-                                         : modulus_table(self, step, i, &own, table, error);
-}
-
-enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
-                                         const struct buffer **table, struct healcl_error *error)
-{
-    struct layout vector = step->in[i]->layout;
-    while (vector.rank > 1)
-        vector = layout_drop_axis(&vector, 0);
-    return modulus_table(self, step, i, &vector, table, error);
-}
-
-/* Lanes of the moduli in a table of k, see lane_moduli in cl/modular/vectors.cl. */
-static enum healcl_status lane_moduli(struct launcher *self, const struct step *step, int i,
-                                      const struct layout *layout, struct periodic_moduli *moduli,
-                                      struct healcl_error *error)
-{
-    struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
-    if (derived_find(self, step->in[i], &key, &moduli->lanes))
-        return HEALCL_OK;
-    void *made = host_lane_moduli(self, step, i, layout, moduli->period);
-    if (made)
-        return derived_add(self, step->in[i], &key, moduli->period, sizeof(struct scalar_lanes),
-                           made, &moduli->lanes, error);
+    const struct fill *fill = context;
     struct layout vectors;
     struct job job;
-    TRY(layout_init(&vectors, 1, (int64_t[]){moduli->period * LANES}, 1, error));
-    TRY(derived_add(self, step->in[i], &key, moduli->period, sizeof(struct scalar_lanes), NULL,
-                    &moduli->lanes, error));
-    job_init(&job, self, step, "vectors", "lane_moduli");
+    TRY(layout_init(&vectors, 1, (int64_t[]){fill->table->count * LANES}, 1, error));
+    job_init(&job, self, fill->step, "vectors", "lane_moduli");
     job_define_vectors(&job);
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+    job_define_type(&job, "ELEMENT", fill->step->in[fill->table->inputs[0]]->storage->dtype);
     space_init(&job.space, &vectors);
     job_add_space(&job);
-    job_add_buffer(&job, moduli->table);
-    job_add_long(&job, moduli->k);
-    job_add_written(&job, moduli->lanes);
+    job_add_buffer(&job, fill->table->from);
+    job_add_long(&job, layout_elements(&fill->table->layout));
+    job_add_written(&job, fill->slot);
     return job_launch(&job, error);
 }
 
-bool moduli_are_periodic(const struct step *step, int i, int64_t *k)
-{
-    enum { PERIOD_MAX = 4096 };
-    const struct layout *input = &step->in[i]->layout;
-    struct layout own = layout_own_elements(input);
-    bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
-    *k = layout_elements(&own);
-    return step->in[i]->storage->scalars ||
-           (*k <= PERIOD_MAX && (*k == 1 || (varies_last && own.shape[own.rank - 1] == *k)));
-}
-
-enum healcl_status derive_periodic_moduli(struct launcher *self, const struct step *step, int i,
-                                          struct periodic_moduli *moduli,
+/* Lane twiddles and those of passes. */
+static enum healcl_status choose_twiddles(struct launcher *self, void *context,
                                           struct healcl_error *error)
 {
-    const struct layout *input = &step->in[i]->layout;
-    struct layout own = layout_own_elements(input);
-    *moduli = (struct periodic_moduli){.k = 1, .period = 1, .first = input->offset};
-    if (step->in[i]->storage->scalars)
-        return derive_scalars(self, true, &moduli->lanes, error);
-    int64_t k = layout_elements(&own);
-    *moduli = (struct periodic_moduli){.k = k, .period = k}; /* lcm(k, 8) / 8 */
-    for (int64_t power = 8; power > 1 && moduli->period % 2 == 0; power /= 2)
-        moduli->period /= 2;
-    TRY(modulus_table(self, step, i, &own, &moduli->table, error));
-    return lane_moduli(self, step, i, &own, moduli, error);
+    const struct fill *fill = context;
+    const struct table *table = fill->table;
+    const bool are_lanes = table->key.kind == DERIVED_LANE_TWIDDLES;
+    struct job job;
+    job_init(&job, self, fill->step, "core/twiddles",
+             are_lanes ? "lane_twiddles" : "pass_twiddles");
+    job_define_type(&job, "ELEMENT", fill->step->in[PSI]->storage->dtype);
+    job_add_buffer(&job, table->from);
+    JOB_ADD_LONGS(&job, table->layout.shape[1], table->layout.shape[0]);
+    if (!are_lanes)
+        job_add_long(&job, table->key.first);
+    job_add_uint(&job, (uint32_t)table->key.size);
+    job_add_written(&job, fill->slot);
+    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units,
+                             are_lanes ? 1 : self->device->tuning.local_size, error);
+}
+
+static enum healcl_status choose_crt_inverses(struct launcher *self, void *context,
+                                              struct healcl_error *error)
+{
+    const struct fill *fill = context;
+    const struct layout *pairs = &fill->table->layout;
+    const int i = fill->table->inputs[0];
+    struct check check = {.step = fill->step,
+                          .input = i,
+                          .kind = CHECK_COPRIME,
+                          .elements = *pairs,
+                          .size = pairs->shape[0]};
+    struct job job;
+    begin_core(&job, self, fill->step, i, "core/crt", "crt_inverses", pairs);
+    TRY(launcher_add_check(self, &check, &job.space.key, error));
+    job_add_buffer(&job, fill->table->from);
+    job_add_uint(&job, (uint32_t)pairs->shape[0]);
+    job_add_written(&job, fill->slot);
+    job_add_written(&job, SLOT_STATUS);
+    return job_launch(&job, error);
+}
+
+static enum healcl_status choose_index_check(struct launcher *self, void *context,
+                                             struct healcl_error *error)
+{
+    const struct fill *fill = context;
+    const struct derived_key *key = &fill->table->key;
+    struct check check = {.step = fill->step,
+                          .input = fill->table->inputs[0],
+                          .kind = CHECK_INDEX,
+                          .elements = fill->table->layout,
+                          .axis = (uint32_t)fill->step->value[0],
+                          .size = key->size};
+    struct job job;
+    TRY(begin_check(&job, self, "check_indices", &check, error));
+    JOB_ADD_LONGS(&job, key->first, key->size);
+    job_add_written(&job, SLOT_STATUS);
+    return job_launch(&job, error);
+}
+
+/* Copies the weights of each digit behind those of the one before. */
+static enum healcl_status copy_weights(struct launcher *self, const struct step *step,
+                                       const struct table *table, const struct buffer *to,
+                                       struct healcl_error *error)
+{
+    const int64_t k = table->layout.shape[1];
+    uint64_t at = 0, bytes;
+    for (int64_t digit = 0; digit < step->out->layout.shape[0]; digit++, at += bytes) {
+        const struct tensor *b = step_weights(step, digit);
+        const struct buffer *from;
+        bytes = (uint64_t)(b->layout.shape[0] * k) * table->size;
+        TRY(launcher_buffer(self, b->storage, &from, error));
+        TRY(device_copy(self->device, from, (uint64_t)b->layout.offset * table->size, to, at, bytes,
+                        step->origins, error));
+    }
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- tables of transforms */
 
-/* Tables of a step, and those that a launch must still compute: bits TABLE_... */
-struct making {
-    struct launcher *launcher;
+/* Tables of a transform by slot, or of a sum's permutation, and those that a launch computes: bits
+ * TABLE_... */
+struct transform_fill {
     const struct step *step;
     struct transform_tables tables;
-    const struct buffer *inverse;
+    int inverse;
     uint32_t wanted;
 };
 
-static struct derived_key twiddle_key(struct launcher *self, enum derived_kind kind,
-                                      const struct tensor *twiddles, const struct tensor *q)
-{
-    struct layout layout = twiddles->layout;
-    if (layout.rank == 1)
-        layout = layout_insert_axis(&layout, 1, 1, 1);
-    return (struct derived_key){.kind = kind,
-                                .layout = layout,
-                                .q_storage = q->storage,
-                                .q_generation = self->storages[q->storage->id].generation,
-                                .q_layout = q->layout};
-}
-
-/* Twiddles [k,n] of psi, or [k] of n_inv. */
-static enum healcl_status take_twiddles(struct making *making, int i, uint32_t bit,
-                                        const struct buffer **table, struct healcl_error *error)
-{
-    struct launcher *self = making->launcher;
-    const struct tensor *const *in = making->step->in;
-    const struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, in[i], in[Q]);
-    if (derived_find_rows(self, in[i], &key, table))
-        return HEALCL_OK;
-    void *made = host_twiddles(self, making->step, i, &key.layout);
-    making->wanted |= made ? 0 : bit;
-    return derived_add(self, in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
-                       made, table, error);
-}
-
-/* The key also depends on q: an extra axis holds q's offset and stride. */
-static enum healcl_status take_scales(struct making *making, struct healcl_error *error)
-{
-    struct launcher *self = making->launcher;
-    const struct tensor *const *in = making->step->in, *q = in[Q];
-    struct derived_key key = twiddle_key(self, DERIVED_SCALED_TWIDDLES, in[FACTORS], in[N_INV]);
-    key.layout = layout_insert_axis(&key.layout, 0, q->layout.offset, q->layout.stride[0]);
-    key.first = (int64_t)self->storages[q->storage->id].generation;
-    key.size = q->storage->id;
-    if (derived_find(self, in[FACTORS], &key, &making->tables.n_inv))
-        return HEALCL_OK;
-    void *made = host_scales(self, making->step);
-    making->wanted |= made ? 0 : TABLE_SCALES | TABLE_FACTORS;
-    return derived_add(self, in[FACTORS], &key, q->layout.shape[0], sizeof(struct twiddle), made,
-                       &making->tables.n_inv, error);
-}
-
-/* The device computes the inverse along with the permutation, which it needs for this. */
-static enum healcl_status take_permutation(struct making *making, struct healcl_error *error)
-{
-    struct launcher *self = making->launcher;
-    const struct tensor *tensor = making->step->in[PERMUTATION];
-    struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = tensor->layout};
-    const int64_t n = tensor->layout.shape[0];
-    if (derived_find(self, tensor, &key, &making->tables.permutation))
-        return HEALCL_OK;
-    if (n > INT32_MAX)
-        REFUSE_FOR(error, LIMIT, "argument '%s': %lld entries are more than 2^31-1",
-                   launcher_refuse(self, making->step, PERMUTATION), (long long)n);
-    void *made = host_permutation(self, making->step, false);
-    making->wanted |= made ? 0 : TABLE_PERMUTATION;
-    TRY(derived_add(self, tensor, &key, n + 1, sizeof(uint32_t), made, &making->tables.permutation,
-                    error));
-    key.kind = DERIVED_INVERSE_PERMUTATION;
-    return made ? HEALCL_OK
-                : derived_add(self, tensor, &key, 2 * n + 1, sizeof(uint32_t), NULL,
-                              &making->inverse, error);
-}
-
-/* Adds a table to a launch that may only compute other tables. A missing table needs a stand-in
- * buffer. */
-static void add_table(struct job *job, const struct making *making, uint32_t bit,
-                      const struct buffer *table)
+/* A table that the launch does not compute may be missing. It needs a stand-in. */
+static void add_table(struct job *job, const struct transform_fill *making, uint32_t bit, int slot)
 {
     if (making->wanted & bit)
-        job_add_written(job, table);
+        job_add_written(job, slot);
     else
-        job_add_buffer(job, table ? table : &making->launcher->status);
+        job_add_buffer(job, slot == SLOT_NONE ? SLOT_STATUS : slot);
 }
 
 /* Computes tables of single elements. Prepares those that launch_permutation completes. */
-static enum healcl_status launch_tables(const struct making *making, struct healcl_error *error)
+static enum healcl_status choose_tables(struct launcher *self, void *context,
+                                        struct healcl_error *error)
 {
+    const struct transform_fill *making = context;
     static const int operands[] = {Q, PSI, N_INV, FACTORS};
     enum { PER_ITEM = 8 }; /* elements that share one computation of a modulus */
-    const struct transform_tables *tables = &making->tables;
     const bool is_transform = making->wanted != TABLE_PERMUTATION;
     const struct tensor *const *in = making->step->in;
-    struct launcher *self = making->launcher;
     const size_t local_size = self->device->tuning.local_size;
     const uint32_t tuned = self->device->tuning.elements_per_item;
     const uint64_t limit = self->device->info.loop_limit;
@@ -529,18 +710,18 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
         if (view.rank == 1)
             view = layout_insert_axis(&view, 1, n, 0);
         space_set_operand(&job.space, o, &view);
-        TRY(job_add_input(&job, operand ? operand : in[typed], error));
+        job_add_input(&job, operand ? operand : in[typed]);
     }
     struct check check = {.step = making->step, .input = Q, .kind = CHECK_MODULUS};
     check.elements = in[typed]->layout;
     if (making->wanted & TABLE_MODULI)
         TRY(launcher_add_check(self, &check, &job.space.key, error));
-    add_table(&job, making, TABLE_MODULI, tables->q);
-    add_table(&job, making, TABLE_TWIDDLES, tables->twiddles);
-    add_table(&job, making, TABLE_SCALES, tables->n_inv);
-    add_table(&job, making, TABLE_PERMUTATION, tables->permutation);
+    add_table(&job, making, TABLE_MODULI, making->tables.q);
+    add_table(&job, making, TABLE_TWIDDLES, making->tables.twiddles);
+    add_table(&job, making, TABLE_SCALES, making->tables.n_inv);
+    add_table(&job, making, TABLE_PERMUTATION, making->tables.permutation);
     add_table(&job, making, TABLE_PERMUTATION, making->inverse);
-    job_add_written(&job, &self->status);
+    job_add_written(&job, SLOT_STATUS);
     uint64_t *per_item = &job.space.elements_per_item;
     *per_item = (uint64_t)n / local_size;
     if (*per_item > most)
@@ -553,9 +734,10 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
 }
 
 /* To find repeated entries, the kernel needs a table that is empty at first. */
-static enum healcl_status launch_permutation(const struct making *making,
+static enum healcl_status choose_permutation(struct launcher *self, void *context,
                                              struct healcl_error *error)
 {
+    const struct transform_fill *making = context;
     const struct layout *layout = &making->step->in[PERMUTATION]->layout;
     const struct check check = {.step = making->step,
                                 .input = PERMUTATION,
@@ -563,262 +745,179 @@ static enum healcl_status launch_permutation(const struct making *making,
                                 .elements = *layout,
                                 .size = layout->shape[0]};
     struct job job;
-    TRY(begin_check(&job, making->launcher, "permutation", &check, error));
+    TRY(begin_check(&job, self, "permutation", &check, error));
     job_add_written(&job, making->tables.permutation);
     job_add_written(&job, making->inverse);
-    job_add_written(&job, &making->launcher->status);
+    job_add_written(&job, SLOT_STATUS);
     return job_launch(&job, error);
 }
 
-static enum healcl_status launch_all(const struct making *making, struct healcl_error *error)
+/* The bits of a table that choose_tables can compute; 0: it cannot. */
+static uint32_t transform_bits(const struct step *step, const struct table *table)
 {
-    if (making->wanted)
-        TRY(launch_tables(making, error));
-    return making->wanted & TABLE_PERMUTATION ? launch_permutation(making, error) : HEALCL_OK;
+    const bool is_transform = step->kind == STEP_NTT || step->kind == STEP_INTT;
+    switch (table->key.kind) {
+    case DERIVED_MODULI: return is_transform ? TABLE_MODULI : 0;
+    case DERIVED_TWIDDLES: return table->inputs[0] == PSI ? TABLE_TWIDDLES : TABLE_SCALES;
+    case DERIVED_SCALED_TWIDDLES: return TABLE_SCALES | TABLE_FACTORS;
+    case DERIVED_PERMUTATION:
+    case DERIVED_INVERSE_PERMUTATION: return TABLE_PERMUTATION;
+    default: return 0;
+    }
 }
 
-enum healcl_status derive_transform(struct launcher *self, const struct step *step,
-                                    struct transform_tables *tables, struct healcl_error *error)
+/* ---------------------------------------------------------------- filling */
+
+/* A table that the host computes; NULL if it cannot. *bytes: of it. */
+static void *host_table(const struct launcher *self, const struct step *step,
+                        const struct table *table, uint64_t *bytes)
 {
-    struct making making = {.launcher = self, .step = step};
-    bool makes_moduli;
-    TRY(take_moduli(self, step, Q, &step->in[Q]->layout, &making.tables.q, &makes_moduli, error));
-    making.wanted = makes_moduli ? TABLE_MODULI : 0;
-    TRY(take_twiddles(&making, PSI, TABLE_TWIDDLES, &making.tables.twiddles, error));
-    if (step->in[FACTORS])
-        TRY(take_scales(&making, error));
-    else if (step->in[N_INV])
-        TRY(take_twiddles(&making, N_INV, TABLE_SCALES, &making.tables.n_inv, error));
-    if (step->in[PERMUTATION])
-        TRY(take_permutation(&making, error));
-    *tables = making.tables;
-    return launch_all(&making, error);
+    const int i = table->inputs[0];
+    int64_t count;
+    *bytes = (uint64_t)table->count * table->size;
+    switch (table->key.kind) {
+    case DERIVED_MODULI: return host_moduli(self, step, i, &table->layout, &count);
+    case DERIVED_SCALARS:
+    case DERIVED_SCALAR_LANES:
+        *bytes = self->plan->constants.count * table->size;
+        return host_scalars(self->plan, table->key.kind == DERIVED_SCALAR_LANES);
+    case DERIVED_LANE_MODULI: return host_lane_moduli(self, step, i, &table->layout, table->count);
+    case DERIVED_TWIDDLES: return host_twiddles(self, step, i, &table->layout);
+    case DERIVED_SCALED_TWIDDLES: return host_scales(self, step);
+    case DERIVED_LANE_TWIDDLES:
+        return host_lane_twiddles(self, step, &table->layout, (uint32_t)table->key.size);
+    case DERIVED_PERMUTATION: return host_permutation(self, step, false);
+    case DERIVED_INVERSE_PERMUTATION:
+        *bytes = ((uint64_t)layout_elements(&table->layout) + 1) * table->size;
+        return host_permutation(self, step, true);
+    default: return NULL;
+    }
 }
 
-enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
-                                      const struct buffer **table, struct healcl_error *error)
+/* Gives a table memory, with these contents unless they are NULL. They are freed. */
+static enum healcl_status acquire_table(struct launcher *self, const struct template_run *run,
+                                        size_t i, void *made, uint64_t bytes,
+                                        struct healcl_error *error)
 {
-    struct making making = {.launcher = self, .step = step};
-    TRY(take_permutation(&making, error));
-    *table = making.tables.permutation;
-    return launch_all(&making, error);
+    struct derived *derived = run->tables[i];
+    enum healcl_status status = HEALCL_OK;
+    derived_release(self, derived);
+    if (self->device->programs->ahead.what == COMPILE_LIST)
+        ;
+    else if (made)
+        status = device_upload_memory(self->device, NULL, bytes, made, &derived->table, error);
+    else if (bytes > 0)
+        status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
+    free(made);
+    if (status == HEALCL_OK)
+        derived_filled(self, derived, derived_version(self, run->step, &run->template->tables[i]));
+    return status == HEALCL_REFUSED ? device_note_unsupported(self->device, status) : status;
 }
 
-enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step,
-                                              const struct buffer **table,
-                                              struct healcl_error *error)
+/* Fills a table on the device, after all tables that it is computed from. */
+static enum healcl_status fill_on_device(struct launcher *self, struct template_run *run, size_t i,
+                                         struct healcl_error *error)
 {
-    const struct tensor *tensor = step->in[PERMUTATION];
-    const struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = tensor->layout};
-    if (derived_find(self, tensor, &key, table))
+    static fill_function *const functions[] = {[DERIVED_MODULI] = choose_moduli,
+                                               [DERIVED_LANE_MODULI] = choose_lane_moduli,
+                                               [DERIVED_LANE_TWIDDLES] = choose_twiddles,
+                                               [DERIVED_PASS_TWIDDLES] = choose_twiddles,
+                                               [DERIVED_CRT_INVERSES] = choose_crt_inverses,
+                                               [DERIVED_INDEX_CHECK] = choose_index_check};
+    struct fill fill = {run->step, &run->template->tables[i], SLOT_TABLE + (int)i};
+    const enum derived_kind kind = fill.table->key.kind;
+    if (kind == DERIVED_INDEX_CHECK && host_indices_in_range(self, run->step, fill.table))
         return HEALCL_OK;
-    void *made = host_permutation(self, step, true);
-    if (made)
-        return derived_add(self, tensor, &key, tensor->layout.shape[0] + 1, sizeof(uint32_t), made,
-                           table, error);
-    const struct buffer *permutation;
-    TRY(derive_permutation(self, step, &permutation, error));
-    (void)derived_find(self, tensor, &key, table);
+    if (kind == DERIVED_WEIGHTS)
+        return self->device->programs->ahead.what == COMPILE_LIST
+                   ? HEALCL_OK
+                   : copy_weights(self, run->step, fill.table, &run->tables[i]->table, error);
+    return template_run_fill(self, run, functions[kind], &fill, error);
+}
+
+/* Notes where a launch finds the tables of a transform. */
+static void note_slot(struct transform_fill *making, const struct table *table, int slot)
+{
+    switch (transform_bits(making->step, table)) {
+    case 0: break;
+    case TABLE_MODULI: making->tables.q = slot; break;
+    case TABLE_TWIDDLES: making->tables.twiddles = slot; break;
+    case TABLE_PERMUTATION:
+        if (table->key.kind == DERIVED_PERMUTATION)
+            making->tables.permutation = slot;
+        else
+            making->inverse = slot;
+        break;
+    default: making->tables.n_inv = slot;
+    }
+}
+
+/* Computes tables of a transform by one launch, and checks its permutation by another one. */
+static enum healcl_status fill_transform(struct launcher *self, struct template_run *run,
+                                         struct transform_fill *making, struct healcl_error *error)
+{
+    if (making->wanted & TABLE_PERMUTATION) { /* the host's table would be too small */
+        const size_t inverse = (size_t)(making->inverse - SLOT_TABLE);
+        const struct table *table = &run->template->tables[inverse];
+        TRY(acquire_table(self, run, inverse, NULL, (uint64_t)table->count * table->size, error));
+    }
+    if (making->wanted)
+        TRY(template_run_fill(self, run, choose_tables, making, error));
+    return making->wanted & TABLE_PERMUTATION
+               ? template_run_fill(self, run, choose_permutation, making, error)
+               : HEALCL_OK;
+}
+
+/* Finds a table again: another one of more rows may have been filled. */
+static enum healcl_status find_stale(struct launcher *self, struct template_run *run, size_t i,
+                                     bool *is_stale, struct healcl_error *error)
+{
+    const struct table *table = &run->template->tables[i];
+    const uint64_t version = derived_version(self, run->step, table) + 1;
+    *is_stale = false;
+    if (run->tables[i]->version == version || table->is_spare)
+        return HEALCL_OK;
+    TRY(derived_find(self, run->step, table, &run->tables[i], error));
+    *is_stale = run->tables[i]->version != version;
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- lane twiddles */
-
-enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
-                                        const struct buffer *twiddles, uint32_t word_bits,
-                                        const struct buffer **table, struct healcl_error *error)
+static enum healcl_status fill_stale(struct launcher *self, struct template_run *run,
+                                     bool is_stale[TABLES_MAX], struct healcl_error *error)
 {
-    const struct tensor *psi = step->in[PSI], *q = step->in[Q];
-    struct derived_key key = twiddle_key(self, DERIVED_LANE_TWIDDLES, psi, q);
-    key.size = word_bits;
-    if (derived_find_rows(self, psi, &key, table))
-        return HEALCL_OK;
-    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-    const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
-    void *made = host_lane_twiddles(self, step, &key.layout, word_bits);
-    TRY(derived_add(self, psi, &key, words, word_bits / 8, made, table, error));
-    if (made)
-        return HEALCL_OK;
-    struct job job;
-    job_init(&job, self, step, "core/twiddles", "lane_twiddles");
-    job_define_type(&job, "ELEMENT", psi->storage->dtype);
-    job_add_buffer(&job, twiddles);
-    JOB_ADD_LONGS(&job, n, k);
-    job_add_uint(&job, word_bits);
-    job_add_written(&job, *table);
-    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
+    const struct template *template = run->template;
+    struct transform_fill making = {.step = run->step,
+                                    .tables = {SLOT_NONE, SLOT_NONE, SLOT_NONE, SLOT_NONE},
+                                    .inverse = SLOT_NONE};
+    for (size_t i = 0; i < template->table_count; i++) {
+        const struct table *table = &template->tables[i];
+        uint64_t bytes;
+        note_slot(&making, table, SLOT_TABLE + (int)i);
+        if (!is_stale[i])
+            continue;
+        void *made = host_table(self, run->step, table, &bytes);
+        const uint32_t bits = made ? 0 : transform_bits(run->step, table);
+        is_stale[i] = !made && bits == 0;
+        making.wanted |= bits;
+        TRY(acquire_table(self, run, i, made, bytes, error));
+    }
+    TRY(fill_transform(self, run, &making, error));
+    for (size_t i = 0; i < template->table_count; i++)
+        if (is_stale[i])
+            TRY(fill_on_device(self, run, i, error));
+    return HEALCL_OK;
 }
 
-enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step *step,
-                                        const struct buffer *twiddles, int64_t beside,
-                                        uint32_t word_bits, const struct buffer **table,
-                                        struct healcl_error *error)
-{
-    const struct tensor *psi = step->in[PSI];
-    struct derived_key key = twiddle_key(self, DERIVED_PASS_TWIDDLES, psi, step->in[Q]);
-    key.first = beside;
-    key.size = word_bits;
-    if ((beside ? derived_find : derived_find_rows)(self, psi, &key, table))
-        return HEALCL_OK;
-    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-    struct job job;
-    TRY(derived_add(self, psi, &key, k * (beside ? beside : n), word_bits / 4, NULL, table, error));
-    job_init(&job, self, step, "core/twiddles", "pass_twiddles");
-    job_define_type(&job, "ELEMENT", psi->storage->dtype);
-    job_add_buffer(&job, twiddles);
-    JOB_ADD_LONGS(&job, n, k, beside);
-    job_add_uint(&job, word_bits);
-    job_add_written(&job, *table);
-    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units,
-                             self->device->tuning.local_size, error);
-}
-
-/* ---------------------------------------------------------------- CRT */
-
-enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,
-                                       const struct buffer **table, struct healcl_error *error)
-{
-    const struct layout *layout = &step->in[i]->layout;
-    struct derived_key key = {.kind = DERIVED_CRT_INVERSES, .layout = *layout};
-    if (derived_find(self, step->in[i], &key, table))
-        return HEALCL_OK;
-    int64_t k = layout->shape[0];
-    const struct buffer *moduli;
-    struct layout pairs;
-    struct job job;
-    TRY(derive_modulus_vector(self, step, i, &moduli, error));
-    TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
-    TRY(derived_add(self, step->in[i], &key, layout_elements(&pairs), sizeof(struct twiddle), NULL,
-                    table, error));
-    struct check check = {
-        .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
-    begin_core(&job, self, step, i, "core/crt", "crt_inverses", &pairs);
-    TRY(launcher_add_check(self, &check, &job.space.key, error));
-    job_add_buffer(&job, moduli);
-    job_add_uint(&job, (uint32_t)k);
-    job_add_written(&job, *table);
-    job_add_written(&job, &self->status);
-    return job_launch(&job, error);
-}
-
-/* ---------------------------------------------------------------- indices */
-
-/* Checks that all elements of input i are indices of axis value[0] of in[0]. They are in [0, size),
- * or in [-size, size) if negative ones count from the end. */
-static enum healcl_status check_indices(struct launcher *self, const struct step *step, int i,
-                                        struct healcl_error *error)
-{
-    const uint32_t axis = (uint32_t)step->value[0];
-    const int64_t size = step->in[0]->layout.shape[axis];
-    const bool wraps = step->value[1] != 0;
-    struct layout own = layout_own_elements(&step->in[i]->layout);
-    struct derived_key key = {
-        .kind = DERIVED_INDEX_CHECK, .layout = own, .first = wraps ? -size : 0, .size = size};
-    const struct buffer *none;
-    if (derived_find(self, step->in[i], &key, &none))
-        return HEALCL_OK;
-    if (host_indices_in_range(self, step, i, &own, key.first, size))
-        return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
-    struct check check = {
-        .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
-    struct job job;
-    TRY(begin_check(&job, self, "check_indices", &check, error));
-    JOB_ADD_LONGS(&job, key.first, size);
-    job_add_written(&job, &self->status);
-    TRY(job_launch(&job, error));
-    return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
-}
-
-enum healcl_status derive_check(struct launcher *self, const struct step *step, int i,
+enum healcl_status derived_fill(struct launcher *self, struct template_run *run,
                                 struct healcl_error *error)
 {
-    const struct buffer *ignored;
-    switch (step_check(step, i)) {
-    case CHECK_INDEX: return check_indices(self, step, i, error);
-    case CHECK_PERMUTATION: return derive_permutation(self, step, &ignored, error);
-    case CHECK_COPRIME: return derive_crt_inverses(self, step, i, &ignored, error);
-    case CHECK_MODULUS:
-        return step->in[i]->storage->scalars ? HEALCL_OK
-                                             : derive_moduli(self, step, i, &ignored, error);
-    case CHECK_NONE: break;
+    bool is_stale[TABLES_MAX], any = false;
+    for (size_t i = 0; i < run->template->table_count; i++) {
+        TRY(find_stale(self, run, i, &is_stale[i], error));
+        any |= is_stale[i];
     }
-    return HEALCL_OK;
-}
-
-/* ---------------------------------------------------------------- weights */
-
-/* Additional axes of the key hold the storages and offsets of later digits. Their generations,
- * which only grow, are added up. */
-static struct derived_key weights_key(const struct launcher *self, const struct step *step)
-{
-    struct derived_key key = {.kind = DERIVED_WEIGHTS,
-                              .layout = step->in[1]->layout,
-                              .size = step->in[0]->layout.shape[1]};
-    key.q_layout.rank = (uint32_t)step->out->layout.shape[0] - 1;
-    for (uint32_t i = 0; i < key.q_layout.rank; i++) {
-        const struct tensor *b = step_weights(step, i + 1);
-        key.q_layout.shape[i] = b->storage->id;
-        key.q_layout.stride[i] = b->layout.offset;
-        key.q_generation += self->storages[b->storage->id].generation;
-    }
-    return key;
-}
-
-enum healcl_status derive_weights(struct launcher *self, const struct step *step,
-                                  const struct buffer **table, struct healcl_error *error)
-{
-    const struct derived_key key = weights_key(self, step);
-    const size_t size = dtype_size(step->in[1]->storage->dtype);
-    const int64_t k = key.layout.shape[1];
-    const struct buffer *from;
-    uint64_t to = 0, bytes;
-    if (derived_find(self, step->in[1], &key, table))
-        return HEALCL_OK;
-    TRY(derived_add(self, step->in[1], &key, key.size * k, size, NULL, table, error));
-    for (int64_t digit = 0; digit < step->out->layout.shape[0]; digit++, to += bytes) {
-        const struct tensor *b = step_weights(step, digit);
-        bytes = (uint64_t)(b->layout.shape[0] * k) * size;
-        TRY(launcher_buffer(self, b->storage, &from, error));
-        TRY(device_copy(self->device, from, (uint64_t)b->layout.offset * size, *table, to, bytes,
-                        step->origins, error));
-    }
-    return HEALCL_OK;
-}
-
-/* ---------------------------------------------------------------- scalars of the plan */
-
-/* Derives the moduli of all scalars at once: then an operation with a scalar modulus takes one
- * launch, as any other. The plan has checked the scalars used as moduli. Any other scalar counts as
- * 1. */
-enum healcl_status derive_scalars(struct launcher *self, bool lanes, const struct buffer **table,
-                                  struct healcl_error *error)
-{
-    const size_t count = self->plan->constants.count;
-    const size_t size = lanes ? sizeof(struct scalar_lanes) : sizeof(struct modulus);
-    struct buffer *kept = lanes ? &self->scalar_lanes : &self->scalar_moduli;
-    *table = kept;
-    if (kept->memory)
-        return HEALCL_OK;
-    void *entries = calloc(count, size);
-    NEED_MEMORY(entries, error);
-    for (size_t i = 0; i < count; i++) {
-        const int64_t value = self->plan->constants.values[i];
-        const struct modulus modulus = modulus_of(value < 1 ? 1 : (uint64_t)value);
-        if (!lanes)
-            ((struct modulus *)entries)[i] = modulus;
-        for (int lane = 0; lanes && lane < LANES; lane++)
-            set_lane((struct scalar_lanes *)entries + i, lane, &modulus);
-    }
-    enum healcl_status status =
-        device_upload_memory(self->device, NULL, count * size, entries, kept, error);
-    free(entries);
+    const enum healcl_status status = any ? fill_stale(self, run, is_stale, error) : HEALCL_OK;
+    if (status != HEALCL_OK)
+        derived_distrust(self, run->step);
     return status;
-}
-
-void derived_forget_scalars(struct launcher *self)
-{
-    if (self->scalar_moduli.memory || self->scalar_lanes.memory)
-        self->device->record_epoch++;
-    device_buffer_release(self->device, &self->scalar_moduli);
-    device_buffer_release(self->device, &self->scalar_lanes);
 }

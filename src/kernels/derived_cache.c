@@ -1,10 +1,9 @@
-/* Derived tables, found by their keys: a list for each storage, and a
- * hash table for all. */
-#include "kernels/derived.h"
-
+/* Derived tables, found by their keys: a list for each storage, and a hash table for all. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+
+#include "kernels/derived.h"
 
 /* Kept tables may take this many times the peak memory of all tensors, plus a constant. Twiddles
  * take up to six times the memory of their tensor, and moduli up to sixteen times. But these
@@ -13,19 +12,21 @@ enum { DERIVED_TIMES = 4, DERIVED_BYTES = 64 << 20 };
 
 enum { ROWS_LOOKED_AT = 16 /* the latest tables of a storage: it may have any number of views */ };
 
+/* ---------------------------------------------------------------- keys */
+
 static uint64_t hash_layout(const struct layout *layout, uint64_t hash)
 {
-    hash = XXH64(&layout->offset, sizeof layout->offset, hash);
-    hash = XXH64(layout->shape, layout->rank * sizeof *layout->shape, hash);
-    return XXH64(layout->stride, layout->rank * sizeof *layout->stride, hash);
+    hash = XXH3_64bits_withSeed(layout->shape, layout->rank * sizeof *layout->shape,
+                                hash ^ (uint64_t)layout->offset);
+    return XXH3_64bits_withSeed(layout->stride, layout->rank * sizeof *layout->stride, hash);
 }
 
-static uint64_t hash_key(const struct device_storage *storage, const struct derived_key *key)
+static uint64_t hash_key(const struct derived_key *key)
 {
-    const uint64_t parts[] = {
-        (uint64_t)(uintptr_t)storage, (uint64_t)key->kind, (uint64_t)key->first,
-        (uint64_t)key->size,          key->q_generation,   (uint64_t)(uintptr_t)key->q_storage};
-    return hash_layout(&key->q_layout, hash_layout(&key->layout, XXH64(parts, sizeof parts, 0)));
+    const uint64_t parts[] = {(uint64_t)key->kind, (uint64_t)key->first, (uint64_t)key->size,
+                              key->storages[0] | (uint64_t)key->storages[1] << 32,
+                              key->storages[2]};
+    return hash_layout(&key->others, hash_layout(&key->layout, XXH3_64bits(parts, sizeof parts)));
 }
 
 static bool same_layout(const struct layout *a, const struct layout *b)
@@ -34,32 +35,17 @@ static bool same_layout(const struct layout *a, const struct layout *b)
            memcmp(a->stride, b->stride, a->rank * sizeof *a->stride) == 0;
 }
 
-static bool same_key(const struct derived_key *a, const struct derived_key *b)
+/* Whether keys differ at most in their layouts. */
+static bool same_but_layouts(const struct derived_key *a, const struct derived_key *b)
 {
-    return a->kind == b->kind && same_layout(&a->layout, &b->layout) && a->first == b->first &&
-           a->size == b->size && a->q_storage == b->q_storage &&
-           a->q_generation == b->q_generation && same_layout(&a->q_layout, &b->q_layout);
+    return a->kind == b->kind && a->first == b->first && a->size == b->size &&
+           memcmp(a->storages, b->storages, sizeof a->storages) == 0;
 }
 
-static struct derived **bucket_of(const struct derived_cache *cache, uint64_t hash)
+bool derived_same_key(const struct derived_key *a, const struct derived_key *b)
 {
-    return &cache->buckets[hash % DERIVED_BUCKETS];
-}
-
-bool derived_find(const struct launcher *self, const struct tensor *tensor,
-                  const struct derived_key *key, const struct buffer **table)
-{
-    const struct device_storage *storage = &self->storages[tensor->storage->id];
-    if (!self->cache.buckets)
-        return false;
-    uint64_t hash = hash_key(storage, key);
-    for (struct derived *derived = *bucket_of(&self->cache, hash); derived;
-         derived = derived->next_of_bucket)
-        if (derived->hash == hash && derived->storage == storage && same_key(&derived->key, key)) {
-            *table = &derived->table;
-            return true;
-        }
-    return false;
+    return same_but_layouts(a, b) && same_layout(&a->layout, &b->layout) &&
+           same_layout(&a->others, &b->others);
 }
 
 /* Whether the elements of one view are all elements of another view, or the first ones along axis
@@ -73,104 +59,160 @@ static bool begins(const struct layout *view, const struct layout *other)
     return same_layout(view, &first);
 }
 
-bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
-                       const struct derived_key *key, const struct buffer **table)
+/* Input i of a table; the plan's scalars if it is derived from no input. */
+static const struct storage *storage_of(const struct launcher *self, const struct step *step,
+                                        const struct table *table, int i)
 {
-    const struct device_storage *storage = &self->storages[tensor->storage->id];
-    if (derived_find(self, tensor, key, table))
-        return true;
-    int left = ROWS_LOOKED_AT;
-    for (struct derived *derived = storage->derived; derived && left > 0;
-         derived = derived->next_of_storage, left--) {
-        const struct derived_key *other = &derived->key;
-        if (other->kind == key->kind && other->first == key->first && other->size == key->size &&
-            other->q_storage == key->q_storage && other->q_generation == key->q_generation &&
-            begins(&key->layout, &other->layout) && begins(&key->q_layout, &other->q_layout)) {
-            *table = &derived->table;
-            return true;
-        }
+    return table->inputs[i] == NO_INPUT ? self->plan->constants.storage
+                                        : step->in[table->inputs[i]]->storage;
+}
+
+static bool has_input(const struct table *table, int i)
+{
+    return i == 0 || table->inputs[i] != NO_INPUT;
+}
+
+/* The first one has the weights of digit 0. Others follow as axes: storage and offset. */
+static void add_weights(const struct step *step, struct layout *others)
+{
+    others->rank = (uint32_t)step->out->layout.shape[0] - 1;
+    for (uint32_t i = 0; i < others->rank; i++) {
+        const struct tensor *b = step_weights(step, i + 1);
+        others->shape[i] = b->storage->id;
+        others->stride[i] = b->layout.offset;
     }
-    return false;
+}
+
+static struct derived_key key_of(const struct launcher *self, const struct step *step,
+                                 const struct table *table)
+{
+    struct derived_key key = table->key;
+    for (int i = 0; i < TABLE_INPUTS; i++)
+        if (has_input(table, i))
+            key.storages[i] = storage_of(self, step, table, i)->id;
+    if (key.kind == DERIVED_WEIGHTS)
+        add_weights(step, &key.others);
+    return key;
+}
+
+uint64_t derived_version(const struct launcher *self, const struct step *step,
+                         const struct table *table)
+{
+    uint64_t version = 0; /* a sum: each version only grows */
+    for (int i = 0; i < TABLE_INPUTS; i++)
+        if (has_input(table, i))
+            version += self->storages[storage_of(self, step, table, i)->id].version;
+    for (int64_t i = 1; table->key.kind == DERIVED_WEIGHTS && i < step->out->layout.shape[0]; i++)
+        version += self->storages[step_weights(step, i)->storage->id].version;
+    return version;
+}
+
+/* ---------------------------------------------------------------- the cache */
+
+static struct derived **bucket_of(const struct derived_cache *cache, uint64_t hash)
+{
+    return &cache->buckets[hash % DERIVED_BUCKETS];
+}
+
+/* A table of the storage that has at least the rows of a key, and is filled; or NULL. */
+static struct derived *find_rows(const struct device_storage *storage,
+                                 const struct derived_key *key, uint64_t version)
+{
+    int left = ROWS_LOOKED_AT;
+    struct derived *found = storage->derived;
+    for (; found && left > 0; found = found->next_of_storage, left--)
+        if (found->version == version + 1 && same_but_layouts(&found->key, key) &&
+            begins(&key->layout, &found->key.layout) && begins(&key->others, &found->key.others))
+            return found;
+    return NULL;
+}
+
+enum healcl_status derived_find(struct launcher *self, const struct step *step,
+                                const struct table *table, struct derived **result,
+                                struct healcl_error *error)
+{
+    struct derived_cache *cache = &self->cache;
+    if (!cache->buckets)
+        cache->buckets = calloc(DERIVED_BUCKETS, sizeof(struct derived *));
+    NEED_MEMORY(cache->buckets, error);
+    const struct derived_key key = key_of(self, step, table);
+    const uint64_t hash = hash_key(&key);
+    struct derived **bucket = bucket_of(cache, hash), *found = *bucket;
+    struct device_storage *storage = &self->storages[key.storages[0]];
+    while (found && (found->hash != hash || !derived_same_key(&found->key, &key)))
+        found = found->next_of_bucket;
+    const uint64_t version = derived_version(self, step, table);
+    struct derived *rows = table->has_rows && (!found || found->version != version + 1)
+                               ? find_rows(storage, &key, version)
+                               : NULL;
+    found = rows ? rows : found;
+    if (!found) {
+        found = calloc(1, sizeof *found);
+        NEED_MEMORY(found, error);
+        *found = (struct derived){.next_of_storage = storage->derived,
+                                  .next_of_bucket = *bucket,
+                                  .hash = hash,
+                                  .key = key};
+        storage->derived = *bucket = found;
+    }
+    *result = found;
+    return HEALCL_OK;
 }
 
 /* The memory of a table on host and device. */
 static uint64_t bytes_of(const struct derived *derived)
 {
     enum { BUFFER_BYTES_MIN = 256 };
-    uint64_t bytes = derived->table.memory && derived->table.bytes < BUFFER_BYTES_MIN
-                         ? BUFFER_BYTES_MIN
-                         : derived->table.bytes;
-    return bytes + sizeof *derived;
+    const uint64_t bytes = derived->table.bytes;
+    return sizeof *derived +
+           (derived->table.memory && bytes < BUFFER_BYTES_MIN ? BUFFER_BYTES_MIN : bytes);
 }
 
-enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
-                               const struct derived_key *key, int64_t count, size_t size,
-                               void *made, const struct buffer **table, struct healcl_error *error)
+void derived_filled(struct launcher *self, struct derived *derived, uint64_t version)
 {
-    struct device_storage *storage = &self->storages[tensor->storage->id];
-    struct derived_cache *cache = &self->cache;
-    struct derived *derived = calloc(1, sizeof *derived);
-    if (!cache->buckets)
-        cache->buckets = calloc(DERIVED_BUCKETS, sizeof *cache->buckets);
-    enum healcl_status status = HEALCL_OK;
-    const uint64_t bytes = (uint64_t)count * size;
-    if (!derived || !cache->buckets)
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    else if (made)
-        status = device_upload_memory(self->device, NULL, bytes, made, &derived->table, error);
-    else if (bytes > 0)
-        status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
-    free(made);
-    if (status != HEALCL_OK) {
-        free(derived);
-        return status == HEALCL_REFUSED ? device_note_unsupported(self->device, status) : status;
-    }
-    derived->storage = storage;
-    derived->key = *key;
-    derived->hash = hash_key(storage, key);
-    derived->next_of_storage = storage->derived;
-    storage->derived = derived;
-    struct derived **bucket = bucket_of(cache, derived->hash);
-    derived->next_of_bucket = *bucket;
-    *bucket = derived;
-    cache->bytes += bytes_of(derived);
-    *table = &derived->table;
-    return HEALCL_OK;
+    derived->version = version + 1;
+    self->cache.bytes += bytes_of(derived);
 }
 
-static void forget(struct launcher *self, struct derived *derived)
+void derived_release(struct launcher *self, struct derived *derived)
 {
-    struct derived **link = bucket_of(&self->cache, derived->hash);
-    while (*link != derived)
-        link = &(*link)->next_of_bucket;
-    *link = derived->next_of_bucket;
-    self->cache.bytes -= bytes_of(derived);
+    if (derived->version > 0)
+        self->cache.bytes -= bytes_of(derived);
+    derived->version = 0;
     device_buffer_release(self->device, &derived->table);
-    free(derived);
 }
 
 void derived_forget(struct launcher *self, struct device_storage *storage)
 {
+    if (storage->derived)
+        self->cache.epoch++;
     while (storage->derived) {
         struct derived *derived = storage->derived;
+        struct derived **link = bucket_of(&self->cache, derived->hash);
+        while (*link != derived)
+            link = &(*link)->next_of_bucket;
+        *link = derived->next_of_bucket;
         storage->derived = derived->next_of_storage;
-        storage->generation++; /* tables of the old contents must not be found */
-        forget(self, derived);
+        derived_release(self, derived);
+        free(derived);
     }
 }
 
-void derived_forget_inputs(struct launcher *self, const struct step *step)
+void derived_forget_all(struct launcher *self)
+{
+    for (size_t id = 0; id < self->plan->storage_count + 1 + STEP_OPERANDS; id++)
+        derived_forget(self, &self->storages[id]);
+}
+
+void derived_distrust(struct launcher *self, const struct step *step)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i] && !step->in[i]->storage->scalars)
-            derived_forget(self, &self->storages[step->in[i]->storage->id]);
-    derived_forget_scalars(self);
+        if (step->in[i])
+            self->storages[step->in[i]->storage->id].version++;
 }
 
 void derived_limit(struct launcher *self)
 {
-    if (self->cache.bytes / DERIVED_TIMES <= self->plan->bytes_peak + DERIVED_BYTES / DERIVED_TIMES)
-        return;
-    for (size_t id = 0; id < self->plan->storage_count; id++)
-        derived_forget(self, &self->storages[id]);
+    if (self->cache.bytes / DERIVED_TIMES > self->plan->bytes_peak + DERIVED_BYTES / DERIVED_TIMES)
+        derived_forget_all(self);
 }

@@ -1,14 +1,12 @@
 /* Gadget digits: cl/digits/digits.cl. */
 #include "kernels/kernels.h"
 
-static enum healcl_status begin(struct job *job, struct launcher *self,
-                                const struct variant_plan *plan, struct healcl_error *error)
+static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
 {
     enum dtype dtype = plan->step->in[0]->storage->dtype;
-    TRY(job_begin(job, self, plan->step, plan, 1, error));
+    job_begin(job, self, plan->step, plan, 1);
     job_define_type(job, "A", dtype);
     job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
-    return HEALCL_OK;
 }
 
 enum { ELEMENTS_MIN = 1024 /* fewer are not worth another kernel */ };
@@ -76,7 +74,7 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
     uint32_t digit_axis = out->rank - 1;
     int64_t count = out->shape[digit_axis];
     struct job job;
-    TRY(begin(&job, self, plan, error));
+    begin(&job, self, plan);
     job.rounds = (uint64_t)count;
     job_add_long(&job, step->value[0]);
     if (plan->variant->style == STYLE_LOCAL)
@@ -87,7 +85,7 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
         job_add_long(&job, out->stride[digit_axis]);
     if (plan->variant->style == STYLE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
-    job_add_written(&job, &self->status);
+    job_add_written(&job, SLOT_STATUS);
     return plan->variant->style == STYLE_LOCAL
                ? launch_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
@@ -192,11 +190,11 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
         FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
              "argument '%s': %lld moduli are more than the %d that devices support",
              launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
-    const struct buffer *q, *inverses;
+    int q, inverses;
     struct job job;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     TRY(derive_crt_inverses(self, step, 1, &inverses, error));
-    TRY(begin(&job, self, plan, error));
+    begin(&job, self, plan);
     job_define_number(&job, "LIMBS", (uint32_t)k);
     job.rounds = (uint64_t)(out->shape[1] + k * (k + 4));
     job_add_buffer(&job, q);
@@ -213,7 +211,7 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
     }
-    job_add_written(&job, &self->status);
+    job_add_written(&job, SLOT_STATUS);
     return plan->variant->style == STYLE_LOCAL ? launch_values(&job, plan->local_size, error)
                                                : job_launch_of(&job, plan->local_size, error);
 }

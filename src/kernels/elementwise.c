@@ -56,6 +56,28 @@ static uint32_t bind_chain_operands(const struct step *step, struct step *arrang
     return sources;
 }
 
+/* Adds the value of an input; 0 if it is no scalar. */
+static void add_scalar(struct job *job, const struct step *step, int i)
+{
+    if (is_scalar(step, i))
+        job_add_scalar(job, SLOT_A + i);
+    else
+        job_add_long(job, 0);
+}
+
+int64_t step_scalar(const struct step *step, int slot)
+{
+    if (slot == SLOT_A || slot == SLOT_B)
+        return scalar_value(step, slot - SLOT_A);
+    if (slot == SLOT_Q_NUMBER)
+        return step->in[2]->layout.offset;
+    const int64_t b = scalar_value(step, 1 - is_scalar(step, 0)), q = scalar_value(step, 2);
+    const uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % (uint64_t)q;
+    return slot == SLOT_Q        ? q
+           : slot == SLOT_FACTOR ? (int64_t)factor
+                                 : (int64_t)(uint64_t)(((uint128)factor << 64) / (uint64_t)q);
+}
+
 static void add_scalars(struct job *job, const struct step *step)
 {
     struct step arranged;
@@ -66,7 +88,7 @@ static void add_scalars(struct job *job, const struct step *step)
     }
     job_add_uint(job, scalar_mask(step));
     for (int i = 0; i < 2; i++)
-        job_add_long(job, is_scalar(step, i) ? scalar_value(step, i) : 0);
+        add_scalar(job, step, i);
 }
 
 /* The index of the moduli among the operands. */
@@ -85,15 +107,14 @@ static struct space space_of(const struct step *step, const struct layout *modul
     return space;
 }
 
-static enum healcl_status begin(struct job *job, struct launcher *self,
-                                const struct variant_plan *plan, int inputs, const char *kernel,
-                                struct healcl_error *error)
+static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
+                  int inputs, const char *kernel)
 {
     struct step arranged;
     (void)bind_chain_operands(plan->step, &arranged);
-    TRY(job_begin(job, self, &arranged, plan, inputs, error));
+    job_begin(job, self, &arranged, plan, inputs);
     job->launch.kernel = kernel;
-    return HEALCL_OK;
+    job->moves_q = plan->step->in[2] && is_scalar(plan->step, 2);
 }
 
 /* The least elements of a work-item of cl/vectors.cl. Its start costs as much as 200 elements. */
@@ -135,9 +156,8 @@ static enum healcl_status launch_vectors(struct launcher *self, const struct var
     const struct step *step = plan->step;
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin(&job, self, plan, 2, kernels[step->kind].vectors, error));
+    begin(&job, self, plan, 2, kernels[step->kind].vectors);
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
-    job.space.operand[OPERAND_Q].offset = moduli.first;
     job_add_buffer(&job, moduli.lanes);
     int64_t n = job.space.shape[job.space.rank - 1];
     bool is_whole = n % LANES == 0 || job.space.rank == 1;
@@ -203,9 +223,9 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
     const struct step *step = plan->step;
     const struct elementwise_plan found = plan->elementwise;
     const struct space old = plan->space;
-    const struct buffer *table;
+    int table;
     struct job job;
-    TRY(begin(&job, self, plan, 2, kernels[step->kind].interleaved, error));
+    begin(&job, self, plan, 2, kernels[step->kind].interleaved);
     TRY(derive_moduli(self, step, 2, &table, error));
     job_add_buffer(&job, table);
     struct space *space = &job.space;
@@ -247,10 +267,10 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct buffer *table;
+    int table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, plan, 2, kernels[step->kind].table, error));
+    begin(&job, self, plan, 2, kernels[step->kind].table);
     if (step->kind == STEP_CHAIN)
         job.launch.program = "core/chain";
     job_add_buffer(&job, table);
@@ -361,17 +381,16 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct va
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct buffer *table;
+    int table;
     struct job job;
     const int a = plan->elementwise.a,
               b = 1 - a; /* Shoup's product is faster than one of residues */
     const bool are_residues = step->kind != STEP_MODMUL && (step->residues & 3) == 3;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, plan, 0,
-              are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated,
-              error));
-    TRY(job_add_input(&job, step->in[a], error));
-    TRY(job_add_input(&job, is_scalar(step, b) ? step->out : step->in[b], error));
+    begin(&job, self, plan, 0,
+          are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated);
+    job_add_input(&job, step->in[a]);
+    job_add_input(&job, is_scalar(step, b) ? step->out : step->in[b]);
     job_add_buffer(&job, table);
     struct space *space = &job.space;
     const int64_t rows = repeated_rows(space, self->device);
@@ -380,7 +399,7 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct va
     JOB_ADD_LONGS(&job, distance * space->operand[0].stride[0],
                   distance * space->operand[1].stride[0]);
     job_add_uint(&job, is_scalar(step, b));
-    job_add_long(&job, is_scalar(step, b) ? scalar_value(step, b) : 0);
+    add_scalar(&job, step, b);
     space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)distance;
     space->shape[0] = distance;
     space_simplify(space);
@@ -437,12 +456,15 @@ static enum healcl_status launch_residues(struct launcher *self, const struct va
 {
     const struct step *step = plan->step;
     const struct elementwise_plan *found = &plan->elementwise;
-    const struct buffer *table;
+    int table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, plan, 2, kernels[step->kind].residues, error));
+    begin(&job, self, plan, 2, kernels[step->kind].residues);
     job_add_buffer(&job, table);
-    job_add_uint(&job, (uint32_t)found->moduli.offset);
+    if (job.moves_q)
+        job_add_scalar(&job, SLOT_Q_NUMBER);
+    else
+        job_add_uint(&job, (uint32_t)found->moduli.offset);
     job_add_uint(&job, (uint32_t)found->repeats);
     job_add_uint(&job, reciprocal_of(found->repeats));
     job_add_uint(&job, (uint32_t)found->count);
@@ -471,14 +493,13 @@ static enum healcl_status launch_constant(struct launcher *self, const struct va
 {
     const struct step *step = plan->step;
     int a = is_scalar(step, 0);
-    int64_t b = scalar_value(step, 1 - a);
-    uint64_t q = (uint64_t)step->in[2]->storage->scalars[step->in[2]->layout.offset];
-    uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % q;
     struct job job;
-    TRY(job_begin(&job, self, step, plan, 0, error));
-    TRY(job_add_input(&job, step->in[a], error));
-    JOB_ADD_LONGS(&job, (int64_t)factor, (int64_t)(uint64_t)(((uint128)factor << 64) / q),
-                  (int64_t)q, b);
+    job_begin(&job, self, step, plan, 0);
+    job_add_input(&job, step->in[a]);
+    job_add_scalar(&job, SLOT_FACTOR);
+    job_add_scalar(&job, SLOT_QUOTIENT);
+    job_add_scalar(&job, SLOT_Q);
+    add_scalar(&job, step, 1 - a);
     job_allow_vectors(&job, step, VECTOR_MOST, 1);
     return job_launch(&job, error);
 }

@@ -75,7 +75,7 @@ static enum healcl_status launch(struct launcher *self, const struct variant_pla
     const int64_t size = step->in[0]->layout.shape[axis], stride = step->in[0]->layout.stride[axis];
     struct job job;
     TRY(derive_check(self, step, 1, error));
-    TRY(job_begin(&job, self, step, plan, 2, error));
+    job_begin(&job, self, step, plan, 2);
     job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
     job_add_long(&job, size);
     if (plan->variant->style == STYLE_VECTORS)

@@ -172,16 +172,15 @@ void job_allow_vectors(struct job *job, const struct step *step, uint32_t width,
     job->vectors = ((uint32_t)2 << inputs) - 1;
 }
 
-static struct launch_argument *add_argument(struct job *job)
+static void add_argument(struct job *job, int slot, const struct launch_argument *argument)
 {
-    return &job->launch.arguments[job->launch.argument_count++];
+    job->slots[job->launch.argument_count] = (uint8_t)slot;
+    job->launch.arguments[job->launch.argument_count++] = *argument;
 }
 
 void job_add_value(struct job *job, const void *value, size_t size)
 {
-    struct launch_argument *argument = add_argument(job);
-    argument->value = value;
-    argument->size = size;
+    add_argument(job, SLOT_VALUE, &(struct launch_argument){.value = value, .size = size});
 }
 
 void job_add_space(struct job *job)
@@ -189,56 +188,43 @@ void job_add_space(struct job *job)
     job_add_value(job, &job->space, sizeof job->space);
 }
 
-static void add_buffer(struct job *job, const struct buffer *buffer, bool read_only)
+static void add_memory(struct job *job, int slot, bool read_only)
 {
-    struct launch_argument *argument = add_argument(job);
-    argument->buffer = buffer;
-    argument->read_only = read_only;
+    add_argument(job, slot,
+                 &(struct launch_argument){.size = sizeof(cl_mem), .read_only = read_only});
 }
 
-void job_add_buffer(struct job *job, const struct buffer *buffer)
+void job_add_buffer(struct job *job, int slot)
 {
-    add_buffer(job, buffer, true);
+    add_memory(job, slot, true);
 }
 
-void job_add_written(struct job *job, const struct buffer *buffer)
+void job_add_written(struct job *job, int slot)
 {
-    add_buffer(job, buffer, false);
+    add_memory(job, slot, false);
 }
 
-static enum healcl_status add_tensor(struct job *job, const struct tensor *tensor, bool read_only,
-                                     struct healcl_error *error)
+void job_add_input(struct job *job, const struct tensor *tensor)
 {
-    const struct buffer *buffer;
-    TRY(launcher_buffer(job->launcher, tensor->storage, &buffer, error));
-    add_buffer(job, buffer, read_only);
-    return HEALCL_OK;
+    job_add_buffer(job, template_slot_of(job->launcher, tensor));
 }
 
-enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
-                                 struct healcl_error *error)
+void job_add_output(struct job *job, const struct tensor *tensor)
 {
-    return add_tensor(job, tensor, true, error);
-}
-
-enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
-                                  struct healcl_error *error)
-{
-    job->writes_output = true;
-    return add_tensor(job, tensor, false, error);
+    job_add_written(job, template_slot_of(job->launcher, tensor));
 }
 
 /* Adds a copy of a value of at most 8 bytes. */
-static void add_copy(struct job *job, const void *value, size_t size)
+static void add_copy(struct job *job, int slot, const void *value, size_t size)
 {
     int64_t *kept = &job->values[job->launch.argument_count];
     memcpy(kept, value, size);
-    job_add_value(job, kept, size);
+    add_argument(job, slot, &(struct launch_argument){.value = kept, .size = size});
 }
 
 void job_add_long(struct job *job, int64_t value)
 {
-    add_copy(job, &value, sizeof value);
+    add_copy(job, SLOT_VALUE, &value, sizeof value);
 }
 
 void job_add_longs(struct job *job, size_t count, const int64_t *values)
@@ -249,16 +235,22 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values)
 
 void job_add_uint(struct job *job, uint32_t value)
 {
-    add_copy(job, &value, sizeof value);
+    add_copy(job, SLOT_VALUE, &value, sizeof value);
+}
+
+void job_add_scalar(struct job *job, int slot)
+{
+    add_copy(job, slot, &(int64_t){0}, slot == SLOT_Q_NUMBER ? sizeof(uint32_t) : sizeof(int64_t));
 }
 
 enum { FEW_ROUNDS = 128 }; /* iterations for each element that finding it takes in every kernel */
 
-/* Whether every buffer has less than 2^32 bytes. */
-static bool is_narrow(const struct launch *launch)
+/* Whether all memory has less than 2^32 bytes. */
+static bool is_narrow(const struct job *job)
 {
-    for (uint32_t i = 0; i < launch->argument_count; i++)
-        if (launch->arguments[i].buffer && launch->arguments[i].buffer->bytes > UINT32_MAX)
+    for (uint32_t i = 0; i < job->launch.argument_count; i++)
+        if (job->slots[i] < SLOT_SPACE &&
+            template_slot_bytes(job->launcher, job->slots[i]) > UINT32_MAX)
             return false;
     return true;
 }
@@ -290,7 +282,7 @@ static bool takes_vectors(const struct job *job, uint64_t items)
     const struct space *space = &job->space;
     const uint32_t width = job->width, last = space->rank - 1;
     if (width < 2 || job->single || space->first > 0 || space->end / width < items ||
-        !axes_are_compiled(space, job->launcher->device) || !is_narrow(&job->launch) ||
+        !axes_are_compiled(space, job->launcher->device) || !is_narrow(job) ||
         space->shape[last] % width != 0 || space->operand[0].stride[last] == 0)
         return false;
     for (uint32_t k = 0; k < SPACE_OPERANDS; k++)
@@ -343,7 +335,7 @@ static void compile_axes(struct job *job)
     for (uint32_t axis = 0; axis < space->rank; axis++)
         space->reciprocal[axis] = reciprocal_of(space->shape[axis]);
     job_define_number(job, "AXES", space->rank);
-    if (is_narrow(&job->launch))
+    if (is_narrow(job))
         job_define(job, "NARROW", "");
     if (job->single)
         job_define(job, "SINGLE", "");
@@ -351,21 +343,11 @@ static void compile_axes(struct job *job)
         job_define(job, "THIN", "");
 }
 
-/* Launches. If the device accepts too few bytes of arguments, the space is passed in memory. */
-static enum healcl_status launch_with_space(struct job *job, struct healcl_error *error)
+enum healcl_status job_add_to_template(const struct job *job, struct healcl_error *error)
 {
-    struct healcl_device *device = job->launcher->device;
-    struct launch_argument *argument = job->launch.arguments;
-    struct buffer memory;
-    if (argument->value != &job->space ||
-        launch_argument_bytes(&job->launch) <= device->tuning.argument_bytes)
-        return device_launch(device, &job->launch, error);
-    job_define(job, "SPACE_IN_MEMORY", "");
-    TRY(device_upload_memory(device, NULL, sizeof job->space, &job->space, &memory, error));
-    *argument = (struct launch_argument){.buffer = &memory, .read_only = true};
-    enum healcl_status status = device_launch(device, &job->launch, error);
-    device_buffer_release(device, &memory);
-    return status;
+    return job->launch.groups == 0 ? HEALCL_OK
+                                   : template_add_launch(job->launcher, &job->launch, job->slots,
+                                                         &job->space, job->moves_q, error);
 }
 
 /* rounds: loop iterations of one work-item. */
@@ -389,9 +371,13 @@ static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_
         job->launch.program = "core"; /* cl/core.cl includes all programs of cl/core */
     job->launch.groups = groups;
     job->launch.local_size = local_size;
-    TRY(launch_with_space(job, error));
-    job->launcher->has_written |= job->writes_output;
-    return HEALCL_OK;
+    if (job->launch.arguments[0].value == &job->space &&
+        launch_argument_bytes(&job->launch) > job->launcher->device->tuning.argument_bytes) {
+        job_define(job, "SPACE_IN_MEMORY", "");
+        job->launch.arguments[0] = (struct launch_argument){.read_only = true};
+        job->slots[0] = SLOT_SPACE;
+    }
+    return job_add_to_template(job, error);
 }
 
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)

@@ -2,21 +2,22 @@
 #ifndef HEALCL_KERNELS_JOB_H
 #define HEALCL_KERNELS_JOB_H
 
-#include "kernels/launcher.h"
+#include "kernels/template.h"
 
-/* One kernel launch in preparation. The job copies values of arguments, so these may be
- * temporaries. A job must not be copied: its launch points into it. */
+/* One kernel launch in preparation, of the template that is being made. The job copies values of
+ * arguments, so these may be temporaries. A job must not be copied: its launch points into it. */
 struct job {
     struct launcher *launcher;
     struct launch launch;
     struct space space;
-    uint64_t granule;   /* work-items begin at multiples of this number of elements; 0: anywhere */
-    uint64_t rounds;    /* loop iterations for each element, or for each work-item with
-                           job_launch_groups; 0 if they are few */
-    uint32_t width;     /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
-    uint32_t vectors;   /* bit k: operand k is accessed as vectors */
-    bool single;        /* one work-item takes all elements if it can: SINGLE in cl/base/base.h */
-    bool writes_output; /* it writes the step's output, or a tensor that becomes it */
+    uint64_t granule; /* work-items begin at multiples of this number of elements; 0: anywhere */
+    uint64_t rounds;  /* loop iterations for each element, or for each work-item with
+                         job_launch_groups; 0 if they are few */
+    uint32_t width;   /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
+    uint32_t vectors; /* bit k: operand k is accessed as vectors */
+    bool single;      /* one work-item takes all elements if it can: SINGLE in cl/base/base.h */
+    bool moves_q;     /* operand 3 of the space begins at SLOT_Q_NUMBER */
+    uint8_t slots[LAUNCH_ARGUMENTS_MAX];
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
@@ -38,26 +39,29 @@ void job_define_vectors(struct job *job);
  * other operands. */
 void job_allow_vectors(struct job *job, const struct step *step, uint32_t width, int inputs);
 
-/* Kernel arguments, in order. A kernel only reads a buffer unless it is added as output or written:
+/* Kernel arguments, in order. A kernel only reads memory unless it is added as output or written:
  * other kernels may read it at the same time. */
 void job_add_space(struct job *job);
-enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
-                                 struct healcl_error *error);
-enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
-                                  struct healcl_error *error);
-void job_add_buffer(struct job *job, const struct buffer *buffer);
-void job_add_written(struct job *job, const struct buffer *buffer);
+void job_add_input(struct job *job, const struct tensor *tensor);
+void job_add_output(struct job *job, const struct tensor *tensor);
+void job_add_buffer(struct job *job, int slot);
+void job_add_written(struct job *job, int slot);
 void job_add_long(struct job *job, int64_t value);
 void job_add_longs(struct job *job, size_t count, const int64_t *values);
 #define JOB_ADD_LONGS(job, ...)                                              \
     job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
                   (int64_t[]){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
+/* Adds a value that each step gives: SLOT_A to SLOT_Q_NUMBER. */
+void job_add_scalar(struct job *job, int slot);
 /* Adds a structure, which must stay valid until the launch. */
 void job_add_value(struct job *job, const void *value, size_t size);
 
 /* Whether a job without a granule compiles its kernel for the axes of this space. */
 bool axes_are_compiled(const struct space *space, const struct healcl_device *device);
+
+/* Adds the launch as it is to the template. */
+enum healcl_status job_add_to_template(const struct job *job, struct healcl_error *error);
 
 /* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the loops need more
  * iterations than the device can do. job_launch_groups has the same error. */

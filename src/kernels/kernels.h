@@ -53,8 +53,7 @@ struct space step_space(const struct step *step, int inputs);
 /* Begins a job of a plan's kernel over the plan's space, compiled for the output's dtype. Its first
  * arguments are the space, the output and the first `inputs` inputs of a step. That is the plan's
  * step, or a similar one. */
-enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant_plan *plan, int inputs,
-                             struct healcl_error *error);
+void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
+               const struct variant_plan *plan, int inputs);
 
 #endif

@@ -14,6 +14,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 {
     TRY(unsupported_check(device, plan->table, error));
     *self = (struct launcher){.device = device, .plan = plan};
+    self->templates.epoch = device->choices_epoch;
     /* One more than the plan has for launch_pack, and one for each operand of a slice. */
     self->storages = calloc(plan->storage_count + 1 + STEP_OPERANDS, sizeof *self->storages);
     NEED_MEMORY(self->storages, error);
@@ -26,10 +27,12 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 
 void launcher_release(struct launcher *self)
 {
-    recordings_free(self);
-    for (size_t i = 0; i < self->plan->storage_count; i++)
+    templates_free(self);
+    for (size_t i = 0; i < self->plan->storage_count; i++) {
+        launcher_storage_written(self, self->plan->storages[i]);
         launcher_storage_release(self, self->plan->storages[i]);
-    derived_forget_scalars(self);
+    }
+    derived_forget_all(self);
     device_buffer_release(self->device, &self->status);
     if (self->places.of)
         device_places_end(self->device, self->first_place, self->places.count);
@@ -78,8 +81,8 @@ enum healcl_status launcher_buffer(struct launcher *self, const struct storage *
     else if (launcher_place(self, storage, &place))
         TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
                                      &memory->buffer, error));
-    else if (!self->recordings || !device_buffer_take(self->device, memory->serial,
-                                                      storage_bytes(storage), &memory->buffer))
+    else if (!self->templates.bound || !device_buffer_take(self->device, memory->serial,
+                                                           storage_bytes(storage), &memory->buffer))
         TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
                                        error));
     memory->serial = memory->buffer.serial;
@@ -95,10 +98,12 @@ struct buffer *launcher_memory(struct launcher *self, const struct storage *stor
 void launcher_storage_written(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];
-    memory->generation++;
-    derived_forget(self, memory);
+    memory->version++;
+    for (struct derived *table = memory->derived; table; table = table->next_of_storage)
+        derived_release(self, table);
     free(memory->contents);
     memory->contents = NULL;
+    memory->source = NULL;
 }
 
 bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage)
@@ -107,16 +112,40 @@ bool launcher_keeps_contents(const struct launcher *self, const struct storage *
     return storage->elements > 0 && storage->elements <= most;
 }
 
-void launcher_storage_uploaded(struct launcher *self, const struct storage *storage, void *contents)
+void launcher_storage_uploaded(struct launcher *self, const struct storage *storage,
+                               const void *source, void *contents)
 {
-    launcher_storage_written(self, storage);
-    self->storages[storage->id].contents = contents;
+    struct device_storage *memory = &self->storages[storage->id];
+    if (!source || memory->source != source)
+        launcher_storage_written(self, storage);
+    memory->source = source;
+    free(memory->contents);
+    memory->contents = contents;
 }
 
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
-    launcher_storage_written(self, storage); /* and the next storage with this id, if any */
-    device_buffer_release(self->device, launcher_memory(self, storage));
+    struct device_storage *memory = &self->storages[storage->id];
+    if (!self->templates.bound || !memory->source) {
+        launcher_storage_written(self, storage); /* and the next storage with this id, if any */
+        derived_forget(self, memory);
+    }
+    device_buffer_release(self->device, &memory->buffer);
+}
+
+uint64_t launcher_largest(struct launcher *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    if (memory->largest_version == memory->version)
+        return memory->largest;
+    int64_t largest = 0;
+    for (int64_t i = 0; memory->contents && i < storage->elements; i++) {
+        const int64_t value = dtype_load(storage->dtype, memory->contents, i);
+        largest = value > largest ? value : largest;
+    }
+    memory->largest = (uint64_t)largest;
+    memory->largest_version = memory->version;
+    return memory->largest;
 }
 
 /* ---------------------------------------------------------------- checks */

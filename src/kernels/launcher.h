@@ -11,11 +11,13 @@
 
 /* Device memory of one storage of the plan. */
 struct device_storage {
-    struct buffer buffer;    /* empty before the first use */
-    uint64_t serial;         /* of its latest buffer, if launches are recorded */
-    uint64_t generation;     /* grows with every step that writes */
-    struct derived *derived; /* what was derived from it since the last write */
-    void *contents; /* copy of what was uploaded, if not written since; NULL: the host has none */
+    struct buffer buffer;              /* empty before the first use */
+    uint64_t serial;                   /* of its latest buffer */
+    uint64_t version;                  /* grows with each write */
+    struct derived *derived;           /* its tables */
+    const void *source;                /* what was uploaded, if not written since; NULL: unknown */
+    void *contents;                    /* copy of it; NULL: the host has none */
+    uint64_t largest, largest_version; /* largest element, of that version: storage_largest */
     size_t result; /* the result that waits in it for the caller: the executor's number plus one; 0:
                       none */
 };
@@ -35,22 +37,31 @@ enum { DERIVED_BUCKETS = 1024 };
 struct derived_cache {
     struct derived **buckets; /* NULL before the first table */
     uint64_t bytes;           /* in memory of host and device */
+    uint64_t epoch;           /* grows when tables are freed: pointers to tables are then invalid */
+};
+
+/* What is chosen for steps: see template.h. */
+enum { TEMPLATE_BUCKETS = 1024 };
+struct templates {
+    struct template **buckets; /* NULL before the first template */
+    struct template *made;     /* the one that jobs now add launches to; NULL: none */
+    const struct step *step;   /* that it is made for */
+    uint64_t bytes, epoch;     /* epoch: of the device when they were chosen */
+    struct bound_step *bound;  /* by step of the plan; NULL: steps are looked up each time */
+    size_t kernels;            /* kernel objects of bound steps */
 };
 
 struct launcher {
     struct healcl_device *device;
     const struct plan *plan;
-    struct device_storage *storages;           /* by id */
-    struct places places;                      /* `of` is NULL if there are none */
-    uint64_t first_place;                      /* the device's number of place 0 */
-    struct derived_cache cache;                /* all tables derived from the storages */
-    struct buffer scalar_moduli, scalar_lanes; /* empty before the first use */
+    struct device_storage *storages; /* by id */
+    struct places places;            /* `of` is NULL if there are none */
+    uint64_t first_place;            /* the device's number of place 0 */
+    struct derived_cache cache;      /* all tables derived from the storages */
+    struct templates templates;
     struct buffer status;
-    struct step_recording *recordings; /* by step, see recording.h; NULL: none is recorded */
-    size_t recorded;                   /* launches in all recordings */
-    struct check *checks;              /* since the status buffer was read */
+    struct check *checks; /* since the status buffer was read */
     size_t check_count, check_capacity;
-    bool has_written;  /* a launch of the current step has written its output, or a part of it */
     int refused_input; /* the input that the current step is refused for; NO_INPUT: none */
 };
 
@@ -59,6 +70,9 @@ struct launcher {
 enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
                                  const struct plan *plan, struct healcl_error *error);
 void launcher_release(struct launcher *self);
+
+/* Keeps what is chosen for each step of the plan from now on, if memory suffices. */
+void launcher_bind_steps(struct launcher *self);
 
 /* Notes that a step is refused for its input i. Returns the input's name, for the message. */
 const char *launcher_refuse(struct launcher *self, const struct step *step, int i);
@@ -85,33 +99,25 @@ struct buffer *launcher_memory(struct launcher *self, const struct storage *stor
  * transfer. */
 bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage);
 
-/* Notes that a storage was uploaded, and drops what was derived from it. contents: a copy of its
- * elements, which the launcher now owns and frees with free(); NULL if it should keep none. */
+/* Notes that a storage was uploaded. source: identifies elements that never change, such as a
+ * payload of the plan; NULL for others. Tables remain valid if it is uploaded again. contents: a
+ * copy of the elements, which the launcher now owns and frees with free(); NULL if it should keep
+ * none. */
 void launcher_storage_uploaded(struct launcher *self, const struct storage *storage,
-                               void *contents);
+                               const void *source, void *contents);
 
-/* Notes that a step that writes the storage was enqueued, and drops what was derived from it. */
+/* Notes that a step that writes the storage was enqueued. */
 void launcher_storage_written(struct launcher *self, const struct storage *storage);
 
+/* Releases the memory of a storage. Its tables are freed, too, unless steps are bound and its
+ * source may be uploaded again. */
 void launcher_storage_release(struct launcher *self, const struct storage *storage);
+
+/* The largest element of a storage; 0 if the host has no copy of it. */
+uint64_t launcher_largest(struct launcher *self, const struct storage *storage);
 
 /* Registers a check. Its launch reports errors under *key. */
 enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
                                       uint32_t *key, struct healcl_error *error);
-
-/* ---------------------------------------------------------------- recording.c */
-
-/* Records launches of the plan's steps from now on, if memory suffices. */
-void recordings_begin(struct launcher *self);
-void recordings_free(struct launcher *self);
-
-typedef enum healcl_status launch_function(struct launcher *self, const struct step *step,
-                                           struct healcl_error *error);
-
-/* Enqueues the recorded launches of a step. If there are none, calls launch with `launched`, which
- * stands for the step. Errors: those of launch. */
-enum healcl_status recording_launch(struct launcher *self, const struct step *step,
-                                    launch_function *launch, const struct step *launched,
-                                    struct healcl_error *error);
 
 #endif

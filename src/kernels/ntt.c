@@ -11,8 +11,7 @@ struct transform {
     const struct variant *variant;
     int64_t n, k;
     bool inverse;
-    const struct buffer *q, *twiddles, *n_inv, *perm;
-    struct buffer rows; /* scratch */
+    int q, twiddles, n_inv, perm; /* slots */
 };
 
 /* The number of groups of rows that get scratch memory at once. It is the most that one allocation
@@ -26,16 +25,13 @@ static int64_t groups_at_once(const struct healcl_device *device, int64_t groups
     return at_once < 1 ? 1 : at_once < groups ? at_once : groups;
 }
 
-/* Allocates transform->rows, scratch memory for *at_once of `groups` groups. The caller releases
- * it. */
-static enum healcl_status transform_acquire_rows(struct launcher *self, struct transform *transform,
-                                                 int64_t groups, int64_t rows, int64_t *at_once,
-                                                 struct healcl_error *error)
+/* Returns the slot of scratch memory for *at_once of `groups` groups. */
+static int add_rows(struct launcher *self, const struct transform *transform, int64_t groups,
+                    int64_t rows, int64_t *at_once)
 {
     const int64_t elements = rows * transform->n;
     *at_once = groups_at_once(self->device, groups, elements);
-    return device_buffer_acquire(self->device, (uint64_t)(*at_once * elements) * sizeof(uint64_t),
-                                 false, &transform->rows, error);
+    return template_add_scratch(self, (uint64_t)(*at_once * elements) * sizeof(uint64_t));
 }
 
 /* The number of launches for `groups` groups. */
@@ -81,13 +77,13 @@ static enum healcl_status transform_init(struct launcher *self, const struct var
     if (transform->k > INT32_MAX)
         REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1",
                    (long long)transform->k);
-    struct transform_tables tables = {0};
+    struct transform_tables tables;
     TRY(derive_transform(self, step, &tables, error));
     transform->q = tables.q;
     transform->twiddles = tables.twiddles;
-    /* An unused table needs a stand-in buffer. */
-    transform->n_inv = tables.n_inv ? tables.n_inv : tables.twiddles;
-    transform->perm = tables.permutation ? tables.permutation : tables.q;
+    /* An unused table needs a stand-in. */
+    transform->n_inv = tables.n_inv == SLOT_NONE ? tables.twiddles : tables.n_inv;
+    transform->perm = tables.permutation == SLOT_NONE ? tables.q : tables.permutation;
     return HEALCL_OK;
 }
 
@@ -104,10 +100,11 @@ static void add_tables(struct job *job, const struct transform *transform)
 
 /* ---------------------------------------------------------------- any length, any layout */
 
-/* Transforms the rows [first, first + count). */
+/* Transforms the rows [first, first + count). scratch: a slot. */
 static enum healcl_status launch_stages_of_rows(struct launcher *self,
-                                                const struct transform *transform, int64_t first,
-                                                int64_t count, struct healcl_error *error)
+                                                const struct transform *transform, int scratch,
+                                                int64_t first, int64_t count,
+                                                struct healcl_error *error)
 {
     const struct step *step = transform->step;
     const uint64_t n = (uint64_t)transform->n;
@@ -118,9 +115,9 @@ static enum healcl_status launch_stages_of_rows(struct launcher *self,
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job.space.first = (uint64_t)first * n;
     job.space.end = (uint64_t)(first + count) * n;
-    job_add_written(&job, &transform->rows);
-    TRY(job_add_output(&job, step->out, error));
-    TRY(job_add_input(&job, step->in[0], error));
+    job_add_written(&job, scratch);
+    job_add_output(&job, step->out);
+    job_add_input(&job, step->in[0]);
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
     add_tables(&job, transform);
     job.granule = n;
@@ -155,14 +152,12 @@ static enum healcl_status launch_stages(struct launcher *self, const struct vari
         FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
              "%lld rows are more than 2^32-1", (long long)rows);
     TRY(transform_init(self, plan, &transform, error));
-    TRY(transform_acquire_rows(self, &transform, rows, 1, &at_once, error));
-    enum healcl_status status = HEALCL_OK;
-    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
+    const int scratch = add_rows(self, &transform, rows, 1, &at_once);
+    for (int64_t first = 0; first < rows; first += at_once) {
         int64_t count = rows - first < at_once ? rows - first : at_once;
-        status = launch_stages_of_rows(self, &transform, first, count, error);
+        TRY(launch_stages_of_rows(self, &transform, scratch, first, count, error));
     }
-    device_buffer_release(self->device, &transform.rows);
-    return status;
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- in registers:
@@ -297,17 +292,17 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
 
 /* What a pass reads rows from, or writes them to. */
 struct rows {
-    const struct buffer *buffer;
+    int slot;
     enum dtype dtype;
     struct layout layout; /* [l,r,k,n] */
-    bool is_between;      /* the buffer between the passes */
+    bool is_between;      /* the memory between the passes */
 };
 
 /* The bound by which kernels track ranges. It follows from the largest modulus known to the
  * host. */
-static uint32_t residue_limit(const struct launcher *self, const struct step *step)
+static uint32_t residue_limit(struct launcher *self, const struct step *step)
 {
-    const uint64_t most = host_largest(self, step, 1);
+    const uint64_t most = launcher_largest(self, step->in[Q]->storage);
     const uint32_t bits = word_bits(step);
     return most == 0 || most >> (bits - 2) > 0 ? 2 : most >> (bits - 4) > 0 ? 4 : 16;
 }
@@ -323,20 +318,18 @@ static uint32_t lane_first(const struct transform_pass *pass, const struct rows 
  * is for blocks; NULL: values are not permuted. */
 static enum healcl_status launch_pass(struct launcher *self, const struct transform *transform,
                                       const struct transform_passes *passes, bool is_columns,
-                                      const struct rows *out, const struct rows *in,
-                                      const struct buffer *perm, int64_t first, int64_t end,
-                                      struct healcl_error *error)
+                                      const struct rows *out, const struct rows *in, int perm,
+                                      int64_t first, int64_t end, struct healcl_error *error)
 {
     const struct step *step = transform->step;
     const struct transform_pass *pass = is_columns ? &passes->columns : &passes->blocks;
-    if (is_columns)
-        perm = NULL;
+    const bool permutes = perm != SLOT_NONE && !is_columns;
     const uint32_t bits = word_bits(step), log2_n = log2_of((uint64_t)transform->n);
     const bool together = rows_lie_closer(&out->layout) || rows_lie_closer(&in->layout);
-    const bool scatters = perm && pass->stages < log2_n;
+    const bool scatters = permutes && pass->stages < log2_n;
     const uint32_t load = lane_first(pass, in, is_columns || (scatters && transform->inverse));
     const uint32_t store = lane_first(pass, out, is_columns || (scatters && !transform->inverse));
-    const struct buffer *twiddles = transform->twiddles;
+    int twiddles = transform->twiddles;
     if (bits == 32 || (is_columns && together))
         TRY(derive_pass_twiddles(self, step, transform->twiddles,
                                  is_columns && together ? 1 << pass->stages : 0, bits, &twiddles,
@@ -360,19 +353,18 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
     job_define_number(&job, "INVERSE", transform->inverse);
     job_define_number(&job, "COLUMNS", is_columns);
     job_define_number(&job, "TOGETHER", together);
-    job_define_number(&job, "PERMUTED", perm != NULL);
+    job_define_number(&job, "PERMUTED", permutes);
     job_define_number(&job, "FROM_PASS", in->is_between);
     job_define_number(&job, "FOR_PASS", out->is_between);
     job_define_number(&job, "IN_ORDER", in->layout.stride[3] == 1);
     job_define_number(&job, "OUT_ORDER", out->layout.stride[3] == 1);
     job_add_uint(&job, (uint32_t)first);
     job_add_uint(&job, (uint32_t)end);
-    job_add_written(&job, out->buffer);
-    job.writes_output = true;
-    job_add_buffer(&job, in->buffer);
+    job_add_written(&job, out->slot);
+    job_add_buffer(&job, in->slot);
     job_add_buffer(&job, transform->q);
     job_add_buffer(&job, twiddles);
-    job_add_buffer(&job, perm ? perm : transform->perm);
+    job_add_buffer(&job, permutes ? perm : transform->perm);
     if (transform->inverse)
         job_add_buffer(&job, transform->n_inv);
     job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_e;
@@ -395,19 +387,17 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
     const bool permutes = step->in[3] != NULL, together = passes->together;
     const int64_t n = transform->n, k = out->layout.shape[2], r = out->layout.shape[1];
     const int64_t rows = transform_rows(step), step_rows = together ? r * k : 1;
-    const struct buffer *perm = NULL;
+    int perm = SLOT_NONE;
     int64_t at_once = rows / step_rows;
     struct rows between = *out;
     const struct rows *const path[] = {in, &between, out};
     if (permutes)
         TRY(derive_inverse_permutation(self, step, &perm, error));
     if (passes->needs_scratch) {
-        TRY(transform_acquire_rows(self, transform, at_once, step_rows, &at_once, error));
-        between.buffer = &transform->rows;
+        between.slot = add_rows(self, transform, at_once, step_rows, &at_once);
     }
     between.is_between = true;
-    enum healcl_status status = HEALCL_OK;
-    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once * step_rows) {
+    for (int64_t first = 0; first < rows; first += at_once * step_rows) {
         const int64_t left = rows - first, most = at_once * step_rows;
         const int64_t end = first + (left < most ? left : most);
         if (passes->needs_scratch) {
@@ -416,12 +406,11 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
             memcpy(between.layout.stride, strides, sizeof strides);
             between.layout.offset = -first * n;
         }
-        for (int pass = 0; status == HEALCL_OK && pass < 2; pass++)
-            status = launch_pass(self, transform, passes, (pass == 1) == transform->inverse,
-                                 path[pass + 1], path[pass], perm, first, end, error);
+        for (int pass = 0; pass < 2; pass++)
+            TRY(launch_pass(self, transform, passes, (pass == 1) == transform->inverse,
+                            path[pass + 1], path[pass], perm, first, end, error));
     }
-    device_buffer_release(self->device, &transform->rows);
-    return status;
+    return HEALCL_OK;
 }
 
 static enum healcl_status launch_registers(struct launcher *self, const struct variant_plan *plan,
@@ -431,14 +420,13 @@ static enum healcl_status launch_registers(struct launcher *self, const struct v
     struct transform transform;
     TRY(transform_init(self, plan, &transform, error));
     const struct tensor *a = step->in[0];
-    struct rows out = {.dtype = step->out->storage->dtype, .layout = step->out->layout};
-    struct rows in = {.dtype = a->storage->dtype, .layout = a->layout};
-    TRY(launcher_buffer(self, step->out->storage, &out.buffer, error));
-    TRY(launcher_buffer(self, a->storage, &in.buffer, error));
+    const struct rows out = {
+        .slot = STEP_OUT, .dtype = step->out->storage->dtype, .layout = step->out->layout};
+    const struct rows in = {.slot = 0, .dtype = a->storage->dtype, .layout = a->layout};
     if (plan->passes.columns.stages > 0)
         return launch_in_two(self, &transform, &plan->passes, &out, &in, error);
     return launch_pass(self, &transform, &plan->passes, false, &out, &in,
-                       step->in[3] ? transform.perm : NULL, 0, transform_rows(step), error);
+                       step->in[3] ? transform.perm : SLOT_NONE, 0, transform_rows(step), error);
 }
 
 /* ---------------------------------------------------------------- whole rows, or batches of
@@ -537,7 +525,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     struct transform transform;
     TRY(transform_init(self, plan, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
-    const struct buffer *lane_twiddles;
+    int lane_twiddles;
     const uint32_t bits = word_bits(step);
     TRY(derive_lane_twiddles(self, step, transform.twiddles, bits, &lane_twiddles, error));
 
@@ -573,16 +561,14 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     job_define_number(&job, "PERMUTED", step->in[3] != NULL);
     if (large)
         job_define(&job, "LARGE", "");
-    TRY(job_add_output(&job, step->out, error));
-    TRY(job_add_input(&job, step->in[0], error));
+    job_add_output(&job, step->out);
+    job_add_input(&job, step->in[0]);
     job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    if (scratch) {
-        TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
-                                  &transform.rows, error));
-        job_add_written(&job, &transform.rows);
-    } else
-        job_add_buffer(&job, transform.q); /* an unused argument needs a stand-in buffer */
+    if (scratch)
+        job_add_written(&job, template_add_scratch(self, (uint64_t)(work_items * scratch_bytes)));
+    else
+        job_add_buffer(&job, transform.q); /* an unused argument needs a stand-in */
     job_add_uint(&job, scratch);
     job_add_buffer(&job, transform.q);
     job_add_buffer(&job, transform.twiddles);
@@ -591,9 +577,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     job_add_uint(&job, (uint32_t)batch_rows);
     job_add_uint(&job, transform.n * bits / 8 <= TWO_ROWS_MAX);
     job_add_buffer(&job, transform.n_inv);
-    enum healcl_status status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
-    device_buffer_release(self->device, &transform.rows);
-    return status;
+    return job_launch_groups(&job, (uint64_t)work_items, 1, error);
 }
 
 /* ---------------------------------------------------------------- by one work-item:
@@ -624,8 +608,8 @@ static enum healcl_status launch_single(struct launcher *self, const struct vari
     job_define_type(&job, "IN", step->in[0]->storage->dtype);
     job_define_number(&job, "LOG2_N", log2_of((uint64_t)transform.n));
     job_add_uint(&job, (uint32_t)rows);
-    TRY(job_add_output(&job, step->out, error));
-    TRY(job_add_input(&job, step->in[0], error));
+    job_add_output(&job, step->out);
+    job_add_input(&job, step->in[0]);
     add_tables(&job, &transform);
     return job_launch_groups(&job, 1, 1, error);
 }

@@ -115,15 +115,16 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
 {
     const struct step *step = plan->step;
     const int factors = factors_of(step);
-    const struct buffer *q, *perm;
+    int q, perm, weights;
     TRY(derive_modulus_vector(self, step, factors, &q, error));
     perm = q; /* an unused argument needs a stand-in buffer */
     if (step->in[3])
         TRY(derive_permutation(self, step, &perm, error));
-    TRY(job_begin(job, self, step, plan, factors, error));
-    if (step->kind == STEP_BASE_CONVERSION) /* b is the last argument so far */
-        TRY(derive_weights(self, step,
-                           &job->launch.arguments[job->launch.argument_count - 1].buffer, error));
+    job_begin(job, self, step, plan, factors);
+    if (step->kind == STEP_BASE_CONVERSION) { /* b is the last argument so far */
+        TRY(derive_weights(self, step, &weights, error));
+        job->slots[job->launch.argument_count - 1] = (uint8_t)weights;
+    }
     if (factors == 1) {
         job_add_buffer(job, q);
         job_define(job, "SUMMED", "");
@@ -145,8 +146,9 @@ static enum healcl_status launch_items(struct job *job, const struct step *step,
                                        struct healcl_error *error)
 {
     struct launcher *self = job->launcher;
-    const uint64_t largest = host_largest(self, step, factors_of(step));
+    const uint64_t largest = launcher_largest(self, step->in[factors_of(step)]->storage);
     const size_t local_size = self->device->tuning.local_size;
+    int inverse;
     job->space.elements_per_item = 1;
     job_define_number(job, "BITS", largest > 0 && largest >> 62 == 0 ? 62 : 63);
     job_define_number(job, "A_ROWS", rows->a_row == 0 ? 1 : count);
@@ -156,7 +158,8 @@ static enum healcl_status launch_items(struct job *job, const struct step *step,
         return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
                                  error);
     const uint32_t perm = job->launch.argument_count - 3; /* flags and rows follow it */
-    TRY(derive_inverse_permutation(self, step, &job->launch.arguments[perm].buffer, error));
+    TRY(derive_inverse_permutation(self, step, &inverse, error));
+    job->slots[perm] = (uint8_t)inverse;
     job->launch.kernel = "modmul_axis_sum_turned";
     job_define(job, "TURNED", "");
     const size_t places = count <= 4 ? 2 : 1; /* of a work-item, in a tile */
@@ -205,7 +208,7 @@ static enum healcl_status launch_columns(struct launcher *self, const struct var
     const struct step *step = plan->step;
     struct job job;
     struct periodic_moduli moduli;
-    TRY(job_begin(&job, self, step, plan, 1, error));
+    job_begin(&job, self, step, plan, 1);
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job_add_buffer(&job, moduli.lanes);
     JOB_ADD_LONGS(&job, moduli.period, terms_of(step), step->in[0]->layout.stride[step->value[0]]);
@@ -242,7 +245,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     struct periodic_moduli moduli;
     struct job job;
-    TRY(job_begin(&job, self, step, plan, 1, error));
+    job_begin(&job, self, step, plan, 1);
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job_add_buffer(&job, moduli.table);
     JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
@@ -304,18 +307,18 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
                : "there are many columns, and terms are not adjacent";
 }
 
-/* Adds up the segments of a sum. out and a replace the step's, unless they are NULL. */
+/* Adds up the segments of a sum. The slots out and a replace the step's, unless they are
+ * SLOT_NONE. */
 static enum healcl_status launch_segments(struct launcher *self, const struct variant_plan *plan,
-                                          const struct buffer *out, const struct buffer *a,
-                                          struct healcl_error *error)
+                                          int out, int a, struct healcl_error *error)
 {
     const struct axis_sum *sum = &plan->sum;
     struct job job;
     TRY(begin_product(&job, self, plan, false, error));
-    if (out)
-        job.launch.arguments[1].buffer = out;
-    if (a)
-        job.launch.arguments[2].buffer = a;
+    if (out != SLOT_NONE)
+        job.slots[1] = (uint8_t)out;
+    if (a != SLOT_NONE)
+        job.slots[2] = (uint8_t)a;
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
     JOB_ADD_LONGS(&job, sum->terms, sum->stride, 0, sum->segment);
     job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
@@ -340,9 +343,8 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
     struct axis_sum *sum = &whole.sum;
     const int64_t segments = sum->segments;
     const uint64_t outputs = whole.space.end;
-    struct buffer scratch;
     if (segments == 1)
-        return launch_segments(self, plan, NULL, NULL, error);
+        return launch_segments(self, plan, SLOT_NONE, SLOT_NONE, error);
     space_add_axis(&parts.space);
     parts.space.shape[0] = segments;
     parts.space.end *= (uint64_t)segments;
@@ -353,13 +355,10 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
         .terms = segments, .stride = (int64_t)outputs, .segment = segments, .segments = 1};
     sum->sharing =
         share_terms(self->device, outputs, sum->terms, columns_beside(&whole.space, sum->stride));
-    TRY(device_buffer_acquire(self->device, parts.space.end * dtype_size(step->out->storage->dtype),
-                              false, &scratch, error));
-    enum healcl_status status = launch_segments(self, &parts, &scratch, NULL, error);
-    if (status == HEALCL_OK)
-        status = launch_segments(self, &whole, NULL, &scratch, error);
-    device_buffer_release(self->device, &scratch);
-    return status;
+    const int scratch =
+        template_add_scratch(self, parts.space.end * dtype_size(step->out->storage->dtype));
+    TRY(launch_segments(self, &parts, scratch, SLOT_NONE, error));
+    return launch_segments(self, &whole, SLOT_NONE, scratch, error);
 }
 
 /* The space has operands out, a at the first element of the axis, and q. */
@@ -395,13 +394,13 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
 {
     const struct step *step = plan->step;
     int64_t stride = step->in[0]->layout.stride[step->value[0]];
-    const struct buffer *q;
+    int q;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     int64_t terms = terms_of(step), first = 0;
     do {
         int64_t count = terms_at_once(self, terms - first);
         struct job job;
-        TRY(job_begin(&job, self, step, plan, 1, error));
+        job_begin(&job, self, step, plan, 1);
         job.rounds = (uint64_t)count;
         job.space.operand[1].offset += first * stride;
         job_add_buffer(&job, q);
@@ -778,9 +777,9 @@ static enum healcl_status launch_product_groups(struct launcher *self,
     struct job job;
     TRY(begin_product(&job, self, plan, step_adds(step), error));
     if (found.swaps) {
-        struct launch_argument *arguments = job.launch.arguments + 2, first = arguments[0];
-        arguments[0] = arguments[1];
-        arguments[1] = first;
+        const uint8_t first = job.slots[2];
+        job.slots[2] = job.slots[3];
+        job.slots[3] = first;
     }
     for (int i = 0; i < 2; i++)
         blocks.shape[1 + i] = axes[i] == 1 ? out->shape[1] / found.k : out->shape[axes[i]];

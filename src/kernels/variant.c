@@ -144,8 +144,8 @@ enum healcl_status unsupported_check(const struct healcl_device *device,
 
 /* ---------------------------------------------------------------- launches */
 
-static enum healcl_status launch_variant(struct launcher *self, const struct step *step,
-                                         struct healcl_error *error)
+enum healcl_status choose_variant(struct launcher *self, const struct step *step,
+                                  struct healcl_error *error)
 {
     struct variant_plan plan;
     plan_variant(step, self->device, &plan);
@@ -153,24 +153,15 @@ static enum healcl_status launch_variant(struct launcher *self, const struct ste
     return (family->launch ? family->launch : plan.variant->launch)(self, &plan, error);
 }
 
-static enum healcl_status launch_afresh(struct launcher *self, const struct step *step,
-                                        struct healcl_error *error)
-{
-    bool launched = false;
-    if (self->plan->table)
-        TRY(launch_replacement(self, step, &launched, error));
-    return launched ? HEALCL_OK : launch_variant(self, step, error);
-}
-
 enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                struct healcl_error *error)
 {
     derived_limit(self);
-    enum healcl_status status = recording_launch(self, step, launch_afresh, step, error);
+    enum healcl_status status = template_launch(self, step, step, error);
     if (status == HEALCL_OK)
         launcher_storage_written(self, step->out->storage);
     else
-        derived_forget_inputs(self, step);
+        derived_distrust(self, step);
     return status;
 }
 
@@ -208,7 +199,7 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     copy.out = &to;
     copy.in[0] = tensor;
     *launcher_memory(self, &packed) = *out;
-    enum healcl_status status = recording_launch(self, step, launch_variant, &copy, error);
+    enum healcl_status status = template_launch(self, step, &copy, error);
     *launcher_memory(self, &packed) = (struct buffer){0}; /* the caller owns it */
     return status;
 }
@@ -233,9 +224,8 @@ struct space step_space(const struct step *step, int inputs)
     return space;
 }
 
-enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant_plan *plan, int inputs,
-                             struct healcl_error *error)
+void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
+               const struct variant_plan *plan, int inputs)
 {
     const struct variant *variant = plan->variant;
     job_init(job, launcher, step, variant->program, variant->kernel);
@@ -246,8 +236,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job->space = plan->space;
     job_add_space(job);
-    TRY(job_add_output(job, step->out, error));
-    for (int i = 0; i < inputs; i++) /* a scalar needs a stand-in buffer */
-        TRY(job_add_input(job, is_scalar(step, i) ? step->out : step->in[i], error));
-    return HEALCL_OK;
+    job_add_output(job, step->out);
+    for (int i = 0; i < inputs; i++) /* a scalar needs a stand-in */
+        job_add_input(job, is_scalar(step, i) ? step->out : step->in[i]);
 }

@@ -87,7 +87,7 @@ struct variant {
      * its launch needs. Has no other effects. */
     const char *(*plan)(const struct step *step, const struct healcl_device *device,
                         struct variant_plan *plan);
-    /* Enqueues a step that the variant can run. Does not wait. */
+    /* Adds the launches of a step that the variant can run to the template that is being made. */
     enum healcl_status (*launch)(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error);
     uint32_t tunables;   /* that affect it: bit t for enum tunable t */
@@ -102,7 +102,7 @@ struct family {
     enum kernel_family preference; /* the tuning's entry that sets its style */
     const struct variant *variants;
     size_t count;
-    /* Enqueues what the variant has planned, in several parts if necessary. NULL: in one part. */
+    /* As a variant's launch, in several parts if necessary. NULL: in one part. */
     enum healcl_status (*launch)(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error);
 };
@@ -192,10 +192,21 @@ const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const stru
 void vendor_take_turn(const struct plan *plan, const struct step *step,
                       struct healcl_device *device, uint32_t turn);
 
-/* Enqueues the manifest's kernel for a built-in kind of step, if there is one. Errors also:
- * HEALCL_REFUSED if an expression of the manifest has no value for the step. */
-enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
-                                      bool *launched, struct healcl_error *error);
+/* Whether manifests have kernels for a step's kind. */
+bool vendor_replaces(const struct plan *plan, const struct step *step);
+
+/* Adds the launch of a manifest's kernel for a built-in kind of step to the template that is being
+ * made, if there is one. Native code runs at once. Errors also: HEALCL_REFUSED if an expression of
+ * the manifest has no value for the step. */
+enum healcl_status choose_replacement(struct launcher *self, const struct step *step,
+                                      bool *is_chosen, struct healcl_error *error);
+
+/* Adds the launches of a step's variant to the template that is being made. */
+enum healcl_status choose_variant(struct launcher *self, const struct step *step,
+                                  struct healcl_error *error);
+
+/* A value that a step's scalars give: SLOT_A to SLOT_Q_NUMBER. */
+int64_t step_scalar(const struct step *step, int slot);
 
 /* Enqueues the kernels of a step that uses kernels. Does not wait. */
 enum healcl_status launch_step(struct launcher *self, const struct step *step,

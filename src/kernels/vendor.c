@@ -56,6 +56,11 @@ static const struct vendor_replacement *replacement_at(const struct plan *plan,
     return at;
 }
 
+bool vendor_replaces(const struct plan *plan, const struct step *step)
+{
+    return plan->table && replacement_at(plan, step, 0);
+}
+
 /* NULL after the last one. */
 static const struct vendor_kernel *kernel_at(const struct plan *plan, const struct step *step,
                                              uint32_t i)
@@ -250,6 +255,7 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
 {
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
+    self->templates.made->is_done = kernel->native != NULL;
     if (kernel->native)
         return launch_native(self, step, picked, error);
     struct job job;
@@ -259,23 +265,22 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
     strcpy(job.launch.options, launch->options);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
-        const struct buffer *buffer;
-        job.launch.arguments[i].name = launch->arguments[i].name;
+        struct launch_argument *argument = &job.launch.arguments[i];
         if (number == NO_INPUT) {
             job_add_long(&job, launch->arguments[i].value);
-            continue;
+        } else {
+            const struct tensor *tensor = step_operand(step, number);
+            if (number == VENDOR_OUT)
+                job_add_output(&job, tensor);
+            else
+                job_add_input(&job, tensor);
+            argument->size = dtype_size(tensor->storage->dtype);
         }
-        const struct storage *storage = step_operand(step, number)->storage;
-        TRY(launcher_buffer(self, storage, &buffer, error));
-        job.launch.arguments[i].size = dtype_size(storage->dtype);
-        if (number == VENDOR_OUT)
-            job_add_written(&job, buffer);
-        else
-            job_add_buffer(&job, buffer);
+        argument->name = launch->arguments[i].name;
     }
     job.launch.groups = launch->groups;
     job.launch.local_size = launch->local;
-    return device_launch(self->device, &job.launch, error);
+    return job_add_to_template(&job, error);
 }
 
 /* ---------------------------------------------------------------- operations */
@@ -373,14 +378,14 @@ bool vendor_check_at(const struct plan *plan, const struct step *step, uint32_t 
     return true;
 }
 
-enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
-                                      bool *launched, struct healcl_error *error)
+enum healcl_status choose_replacement(struct launcher *self, const struct step *step,
+                                      bool *is_chosen, struct healcl_error *error)
 {
     struct vendor_launch made;
     struct healcl_error refused = {.status = HEALCL_OK};
     const struct pick picked = pick_for(self->plan, step, self->device, &made, &refused);
-    *launched = picked.kernel != NULL;
-    if (*launched)
+    *is_chosen = picked.kernel != NULL;
+    if (*is_chosen)
         return launch_picked(self, step, &picked, error);
     const enum healcl_status status = refused.status;
     self->device->programs->manifest_is_wrong |= status != HEALCL_OK;

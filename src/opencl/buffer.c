@@ -346,7 +346,7 @@ bool device_recovers(struct healcl_device *device, cl_int code)
         device_log(device, "memory is full: %llu pooled bytes are released",
                    (unsigned long long)device->bytes_pooled);
         device_pool_empty(device);
-        device->record_epoch++; /* some drivers keep memory alive that is an argument */
+        device->choices_epoch++; /* some drivers keep memory alive that is an argument */
     }
     return device_finish_compute(device) == CL_SUCCESS && is_out_of_memory(code);
 }

@@ -575,10 +575,3 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     *kernel = found;
     return HEALCL_OK;
 }
-
-enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
-                                       struct healcl_error *error)
-{
-    struct kernel *kernel;
-    return device_kernel(device, launch, &kernel, error);
-}

@@ -189,13 +189,13 @@ struct healcl_device {
     uint64_t bytes_live; /* allocated: in buffers and in the pool */
     uint64_t bytes_peak; /* of bytes_live */
     uint64_t bytes_pooled;
-    uint64_t bytes_placed; /* of buffers with a place, in the pool or not */
-    uint64_t placed_peak;  /* of bytes_placed, since device_places_begin */
-    uint64_t last_place;   /* the largest number given out so far */
-    uint64_t last_serial;  /* as last_place, of struct buffer */
-    uint64_t commands;     /* enqueued so far, including uploads and some that failed */
-    uint64_t record_epoch; /* when it grows, launches recorded before are invalid */
-    uint64_t used_peak;    /* of bytes_live - bytes_pooled */
+    uint64_t bytes_placed;  /* of buffers with a place, in the pool or not */
+    uint64_t placed_peak;   /* of bytes_placed, since device_places_begin */
+    uint64_t last_place;    /* the largest number given out so far */
+    uint64_t last_serial;   /* as last_place, of struct buffer */
+    uint64_t commands;      /* enqueued so far, including uploads and some that failed */
+    uint64_t choices_epoch; /* when it grows, what was chosen and attached before is invalid */
+    uint64_t used_peak;     /* of bytes_live - bytes_pooled */
     /* While profiling: the time that the driver took to begin kernels' first launches. If the
      * host's clock is used, to complete them. */
     uint64_t first_launch_nanoseconds;
@@ -427,7 +427,6 @@ struct launch_argument {
     size_t size;                 /* of a manifest's buffer: of an element */
     bool read_only;              /* a buffer that the kernel does not write */
     const char *name;            /* of a manifest's: the tensor, or the expression; else NULL */
-    uint64_t serial;             /* of a recorded launch: of the memory that is set */
 };
 
 /* Enqueues a copy of bytes from one buffer to another. It counts as a launch without a kernel, so

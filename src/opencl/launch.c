@@ -161,31 +161,35 @@ static enum healcl_status kernel_check_arguments(struct healcl_device *device,
 }
 
 static enum healcl_status kernel_argument_refused(struct healcl_device *device,
-                                                  const struct launch *launch, uint32_t i,
+                                                  const struct ready_launch *ready, uint32_t i,
                                                   cl_int code, struct healcl_error *error)
 {
     char given[GIVEN_SIZE];
     FAIL(error, wrong(device),
          "%s: kernel '%s' does not take argument %u as the manifest gives it, %s: %s",
-         launch->manifest.file, launch->kernel, i + 1, given_text(&launch->arguments[i], given),
-         opencl_error_name(code));
+         ready->manifest.file, ready->kernel->shared->name, i + 1,
+         given_text(&ready->arguments[i], given), opencl_error_name(code));
 }
 
 /* ---------------------------------------------------------------- arguments */
 
-/* launch: the launch of this argument if its manifest may be wrong; or NULL. */
-static enum healcl_status set_argument(struct healcl_device *device, cl_kernel kernel, uint32_t i,
-                                       const struct launch_argument *argument,
-                                       const struct launch *launch, struct healcl_error *error)
+static cl_kernel object_of(const struct ready_launch *ready)
 {
+    return ready->id ? ready->id : ready->kernel->id;
+}
+
+static enum healcl_status set_argument(struct healcl_device *device,
+                                       const struct ready_launch *ready, uint32_t i,
+                                       struct healcl_error *error)
+{
+    const struct launch_argument *argument = &ready->arguments[i];
     const struct buffer *buffer = argument->buffer;
-    cl_int code =
-        device->cl->clSetKernelArg(kernel, i, buffer ? sizeof buffer->memory : argument->size,
-                                   buffer ? (const void *)&buffer->memory : argument->value);
-    if (launch && launch->source &&
-        (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
-         code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
-        return kernel_argument_refused(device, launch, i, code, error);
+    cl_int code = device->cl->clSetKernelArg(
+        object_of(ready), i, buffer ? sizeof buffer->memory : argument->size,
+        buffer ? (const void *)&buffer->memory : argument->value);
+    if (ready->manifest.name && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
+                                 code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
+        return kernel_argument_refused(device, ready, i, code, error);
     if (code == CL_SUCCESS)
         return HEALCL_OK;
     (void)opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);
@@ -193,20 +197,41 @@ static enum healcl_status set_argument(struct healcl_device *device, cl_kernel k
     return HEALCL_DEVICE;
 }
 
+/* Sets the arguments that its kernel object does not have yet. */
+static enum healcl_status set_arguments(struct healcl_device *device,
+                                        const struct ready_launch *ready,
+                                        struct healcl_error *error)
+{
+    enum { SET = 1 }; /* a value */
+    for (uint32_t i = 0; i < ready->argument_count; i++) {
+        const struct buffer *buffer = ready->arguments[i].buffer;
+        const uint64_t serial = buffer ? buffer->serial : SET;
+        if (ready->serials && ready->serials[i] == serial)
+            continue;
+        if (ready->serials)
+            ready->serials[i] = 0;
+        TRY(set_argument(device, ready, i, error));
+        if (ready->serials)
+            ready->serials[i] = serial;
+    }
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- launches */
 
-static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
-                           const struct launch *launch)
+static size_t trace_kernel(struct trace *trace, const struct ready_launch *ready)
 {
-    size_t index = trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, 0);
+    const struct kernel *kernel = ready->kernel;
+    size_t index =
+        trace_command(trace, TRACE_COMPUTE, "kernel", trace_keep(trace, kernel->shared->name), 0);
     struct trace_span *span = trace_span(trace, index);
     if (span) {
-        span->program = launch->program;
-        span->tag = launch->tag;
+        span->program = trace_keep(trace, kernel->program->name);
+        span->tag = ready->tag;
         span->options = trace_keep(trace, kernel->program->all_options);
-        span->groups = launch->groups;
-        span->local_size = (uint32_t)launch->local_size;
-        trace_manifest_kernel(trace, index, &launch->manifest);
+        span->groups = ready->groups;
+        span->local_size = (uint32_t)ready->local_size;
+        trace_manifest_kernel(trace, index, &ready->manifest);
     }
     return index;
 }
@@ -222,10 +247,9 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
 }
 
-/* launch: for traces; NULL without one. */
 static enum healcl_status enqueue_timed(struct healcl_device *device,
-                                        const struct recorded_launch *ready,
-                                        const struct launch *launch, struct healcl_error *error)
+                                        const struct ready_launch *ready,
+                                        struct healcl_error *error)
 {
     struct kernel *kernel = ready->kernel;
     struct command command = {.tag = ready->tag};
@@ -234,8 +258,8 @@ static enum healcl_status enqueue_timed(struct healcl_device *device,
         command.is_first = !atomic_load(&kernel->shared->launched);
         if (command.is_first && device->event_times)
             command.first_span = trace_first_launch(device->trace, kernel->shared->name);
-        if (launch)
-            command.span = trace_kernel(device->trace, kernel, launch);
+        if (device->trace)
+            command.span = trace_kernel(device->trace, ready);
         command_begin(device, &command);
     }
     /* A driver may compile a kernel when it first runs. This launch does not overlap with others:
@@ -251,8 +275,8 @@ static enum healcl_status enqueue_timed(struct healcl_device *device,
         struct awaited_events awaited;
         overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
         code = device->cl->clEnqueueNDRangeKernel(
-            device->compute, ready->id, 1, NULL, &work_items, &ready->local_size, AWAITED(awaited),
-            device->profiling || device->overlaps ? &command.event : NULL);
+            device->compute, object_of(ready), 1, NULL, &work_items, &ready->local_size,
+            AWAITED(awaited), device->profiling || device->overlaps ? &command.event : NULL);
     }
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
@@ -265,15 +289,17 @@ static enum healcl_status enqueue_timed(struct healcl_device *device,
     return command_enqueued(device, &command, error);
 }
 
-static enum healcl_status enqueue(struct healcl_device *device, const struct recorded_launch *ready,
-                                  const struct launch *launch, struct healcl_error *error)
+static enum healcl_status set_and_enqueue(struct healcl_device *device,
+                                          const struct ready_launch *ready,
+                                          struct healcl_error *error)
 {
+    TRY(set_arguments(device, ready, error));
     TRY(device_await_uploads(device, error));
+    TRY(enqueue_timed(device, ready, error));
     const struct launch_observer *observer = device->programs->observer;
-    TRY(enqueue_timed(device, ready, launch, error));
     if (observer && ready->variant)
         observer->launched(observer->context, ready->kind, ready->variant,
-                           ready->kernel->shared->name, !launch);
+                           ready->kernel->shared->name, ready->serials != NULL);
     if (++device->unflushed >= FLUSH_EVERY) {
         device->unflushed = 0;
         TRY_CALL(error, device->cl, clFlush, device->compute);
@@ -281,31 +307,21 @@ static enum healcl_status enqueue(struct healcl_device *device, const struct rec
     return HEALCL_OK;
 }
 
-/* Records a launch that is about to be enqueued, and gives it its own kernel object. If this fails,
- * the record is incomplete. */
-static void record(struct healcl_device *device, struct launch_recorder *recorder,
-                   struct recorded_launch *ready)
+/* Names the kernel in an error, unless the error does so. */
+static enum healcl_status of_kernel(const struct healcl_device *device, const char *name,
+                                    enum healcl_status status, struct healcl_error *error)
 {
-    const struct launch_argument *given = ready->arguments;
-    struct recorded_launch made = *ready;
-    cl_int code = CL_OUT_OF_HOST_MEMORY;
-    if (recorder->count >= recorder->most ||
-        !ARRAY_GROW(recorder->launches, recorder->count, &recorder->capacity))
-        return;
-    made.arguments = made.own = calloc(made.argument_count + 1, sizeof *made.own);
-    if (made.own)
-        made.id = kernel_create(device, made.kernel->program, made.kernel->shared->name, &code);
-    if (code != CL_SUCCESS) {
-        free(made.own);
-        return;
-    }
-    for (uint32_t i = 0; i < made.argument_count; i++)
-        if (given[i].buffer)
-            made.own[i] = (struct launch_argument){.buffer = given[i].buffer,
-                                                   .size = given[i].buffer->bytes,
-                                                   .read_only = given[i].read_only,
-                                                   .serial = given[i].buffer->serial};
-    recorder->launches[recorder->count++] = *ready = made;
+    if (status != HEALCL_OK && !device->programs->manifest_is_wrong)
+        error_prefix(error, "kernel '%s': ", name);
+    return status;
+}
+
+enum healcl_status device_enqueue(struct healcl_device *device, const struct ready_launch *ready,
+                                  struct healcl_error *error)
+{
+    device->programs->manifest_is_wrong = false;
+    return of_kernel(device, ready->kernel->shared->name, set_and_enqueue(device, ready, error),
+                     error);
 }
 
 size_t launch_argument_bytes(const struct launch *launch)
@@ -320,8 +336,9 @@ size_t launch_argument_bytes(const struct launch *launch)
     return bytes;
 }
 
-static enum healcl_status launch_kernel(struct healcl_device *device, struct kernel *kernel,
-                                        const struct launch *launch, struct healcl_error *error)
+/* Whether the device can run a kernel as it is launched. */
+static enum healcl_status check_launch(struct healcl_device *device, struct kernel *kernel,
+                                       const struct launch *launch, struct healcl_error *error)
 {
     const size_t bytes = launch_argument_bytes(launch), most = device->info.max_parameter_bytes;
     if (bytes > most) /* a driver may reject them only at the launch, with any code */
@@ -334,53 +351,38 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
              "work-groups of %zu work-items are larger than the device's limit of %zu",
              launch->local_size, device->info.max_work_group_size);
-    if (launch->source)
-        TRY(kernel_check_arguments(device, kernel, launch, error));
-    struct launch_recorder *recorder = device->programs->recorder;
-    struct recorded_launch ready = {.kernel = kernel,
-                                    .id = kernel->id,
-                                    .groups = launch->groups,
-                                    .local_size = launch->local_size,
-                                    .tag = launch->tag,
-                                    .variant = launch->variant,
-                                    .kind = launch->kind,
-                                    .argument_count = launch->argument_count,
-                                    .arguments = launch->arguments};
-    if (recorder)
-        record(device, recorder, &ready);
-    for (uint32_t i = 0; i < launch->argument_count; i++)
-        TRY(set_argument(device, ready.id, i, &launch->arguments[i], launch, error));
-    return enqueue(device, &ready, launch, error);
+    return launch->source ? kernel_check_arguments(device, kernel, launch, error) : HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- recorded launches */
-
-void recorder_release(struct healcl_device *device, struct launch_recorder *recorder)
+enum healcl_status device_attach(struct healcl_device *device, const struct launch *launch,
+                                 struct kernel **kernel, struct healcl_error *error)
 {
-    for (size_t i = 0; i < recorder->count; i++) {
-        (void)device->cl->clReleaseKernel(recorder->launches[i].id);
-        free(recorder->launches[i].own);
-    }
-    free(recorder->launches);
+    device->programs->manifest_is_wrong = false;
+    TRY(device_kernel(device, launch, kernel, error));
+    return of_kernel(device, launch->kernel, check_launch(device, *kernel, launch, error), error);
 }
 
-enum healcl_status device_launch_again(struct healcl_device *device,
-                                       const struct recorded_launch *launch,
-                                       struct healcl_error *error)
+cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel)
 {
-    enum healcl_status status = HEALCL_OK;
-    for (uint32_t i = 0; status == HEALCL_OK && i < launch->argument_count; i++) {
-        struct launch_argument *argument = &launch->own[i];
-        if (!argument->buffer || argument->buffer->serial == argument->serial)
-            continue;
-        status = set_argument(device, launch->id, i, argument, NULL, error);
-        argument->serial = status == HEALCL_OK ? argument->buffer->serial : 0;
-    }
-    if (status == HEALCL_OK)
-        status = enqueue(device, launch, NULL, error);
-    if (status != HEALCL_OK)
-        error_prefix(error, "kernel '%s': ", launch->kernel->shared->name);
-    return status;
+    cl_int code = CL_SUCCESS;
+    cl_kernel id = kernel_create(device, kernel->program, kernel->shared->name, &code);
+    return code == CL_SUCCESS ? id : NULL;
+}
+
+static enum healcl_status enqueue_once(struct healcl_device *device, struct kernel *kernel,
+                                       const struct launch *launch, struct healcl_error *error)
+{
+    return device_enqueue(device,
+                          &(struct ready_launch){.kernel = kernel,
+                                                 .groups = launch->groups,
+                                                 .local_size = launch->local_size,
+                                                 .tag = launch->tag,
+                                                 .variant = launch->variant,
+                                                 .kind = launch->kind,
+                                                 .manifest = launch->manifest,
+                                                 .argument_count = launch->argument_count,
+                                                 .arguments = launch->arguments},
+                          error);
 }
 
 /* ---------------------------------------------------------------- compiling ahead, and launching
@@ -412,13 +414,13 @@ static enum healcl_status compile_launch(struct healcl_device *device, const str
     struct kernel *kernel;
     if (board)
         board->ahead = kernel_hash;
-    enum healcl_status status = device_kernel(device, launch, &kernel, error);
+    enum healcl_status status = device_attach(device, launch, &kernel, error);
     if (status == HEALCL_OK && !kernel->shared->launched) {
         struct launch once = *launch;
         /* PoCL compiles a kernel again for grids of 65535 work-items or more. */
         if (launch->groups < UINT16_MAX / launch->local_size)
             once.groups = 1;
-        status = launch_kernel(device, kernel, &once, error);
+        status = enqueue_once(device, kernel, &once, error);
         if (status == HEALCL_OK)
             status = device_finish(device, error);
     }
@@ -435,10 +437,6 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
     if (device->programs->ahead.what != COMPILE_NOT)
         return compile_launch(device, launch, error);
     struct kernel *kernel;
-    device->programs->manifest_is_wrong = false;
-    TRY(device_kernel(device, launch, &kernel, error));
-    enum healcl_status status = launch_kernel(device, kernel, launch, error);
-    if (status != HEALCL_OK && !device->programs->manifest_is_wrong)
-        error_prefix(error, "kernel '%s': ", launch->kernel);
-    return status;
+    TRY(device_attach(device, launch, &kernel, error));
+    return enqueue_once(device, kernel, launch, error);
 }

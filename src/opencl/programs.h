@@ -47,7 +47,6 @@ struct device_programs {
     const char *builder;  /* device_build_listed; or NULL */
     const void **failed;  /* other vendors' kernels that could not be built */
     size_t failed_count, failed_capacity;
-    struct launch_recorder *recorder;       /* takes all launches; or NULL */
     const struct launch_observer *observer; /* or NULL */
     struct trace *opening_trace; /* for spans of the host while the device is opened; or NULL */
 };
@@ -78,7 +77,8 @@ struct launch {
     int kind;
 };
 
-/* Receives launches that variants make for a kind of step. again: the launch was recorded. */
+/* Receives launches that variants make for a kind of step. again: the launch has its own kernel
+ * object, whose arguments stay set. */
 struct launch_observer {
     void *context;
     void (*launched)(void *context, int kind, const void *variant, const char *kernel, bool again);
@@ -127,41 +127,36 @@ bool device_has_failed(const struct healcl_device *device, const void *kernel);
 enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
                                       struct healcl_error *error);
 
-/* Builds the kernel of a launch if it is not built yet. */
-enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
-                                       struct healcl_error *error);
-
 /* Enqueues a launch on the compute queue, and builds its kernel first if necessary. Waits only if
  * the device is out of memory: then as device_buffer_acquire. */
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error);
 
-/* A launch of a kernel object whose arguments are already set. A recorded launch owns its kernel
- * object. It sets only memory arguments again, and only if they have changed. */
-struct recorded_launch {
+/* A launch of a kernel that is built. */
+struct ready_launch {
     struct kernel *kernel;
-    cl_kernel id;
+    cl_kernel id;      /* its own object of the kernel; NULL: the one that all launches share */
+    uint64_t *serials; /* of its own object, by argument: the serial of the memory that is set, 1
+                          for a value, or 0 */
     size_t groups, local_size;
-    const void *tag, *variant;
+    const void *tag, *variant; /* as in struct launch */
     int kind;
+    struct manifest_kernel manifest;
     uint32_t argument_count;
     const struct launch_argument *arguments;
-    struct launch_argument *own; /* the same if recorded: only buffers, size is their bytes */
 };
 
-/* Takes launches, at most `most`. */
-struct launch_recorder {
-    struct recorded_launch *launches;
-    size_t count, capacity, most;
-};
+/* Builds the kernel of a launch if it is not built yet, and checks that the device can launch it
+ * so. The device owns *kernel. */
+enum healcl_status device_attach(struct healcl_device *device, const struct launch *launch,
+                                 struct kernel **kernel, struct healcl_error *error);
 
-/* As device_launch, for a launch taken by a recorder. Its buffers may have other memory than
- * before. */
-enum healcl_status device_launch_again(struct healcl_device *device,
-                                       const struct recorded_launch *launch,
-                                       struct healcl_error *error);
+/* Another object of a kernel, released with clReleaseKernel. NULL if the driver has no memory. */
+cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel);
 
-void recorder_release(struct healcl_device *device, struct launch_recorder *recorder);
+/* Enqueues a launch of an attached kernel. Otherwise as device_launch. */
+enum healcl_status device_enqueue(struct healcl_device *device, const struct ready_launch *ready,
+                                  struct healcl_error *error);
 
 /* From now on launches only compile their kernels. Each kernel runs once, with one work-group.
  * COMPILE_NOTE compiles nothing, and notes the program of the last launch. COMPILE_ANOTHER compiles

@@ -243,7 +243,7 @@ enum healcl_status device_set_tuning(struct healcl_device *device,
                                      const struct device_tuning *tuning, struct healcl_error *error)
 {
     device->tuning = *tuning;
-    device->record_epoch++;
+    device->choices_epoch++;
     bool overlaps = compute_properties(device, false) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return device->profiling || device->overlaps == overlaps
                ? HEALCL_OK

@@ -318,7 +318,7 @@ static enum healcl_status run_kernel(struct healcl_device *device,
                                      struct test_launch *test, struct healcl_error *error)
 {
     TRY(prepare_launch(device, cases, test, error));
-    TRY(device_build_kernel(device, &test->launch, error));
+    TRY(device_attach(device, &test->launch, &(struct kernel *){NULL}, error));
     size_t span = trace_begin(device->programs->opening_trace, "self-test", "launch self_test");
     TRY(device_launch(device, &test->launch, error));
     TRY(read_outputs(device, test, outputs, error));

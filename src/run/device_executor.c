@@ -442,6 +442,14 @@ static enum healcl_status find_places(struct device_executor *self, struct healc
                                 (struct places_rule){.stays = is_kept, .context = self}, error);
 }
 
+/* After an error, forgets derived data: their checks may not have run. */
+static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
+{
+    if (status != HEALCL_OK)
+        derived_forget_all(&self->launcher);
+    return status;
+}
+
 static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error)
@@ -454,8 +462,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
     enum healcl_status status = find_places(self, error);
-    if (self->base.uploads && !self->spill) /* the session's upload */
-        recordings_begin(&self->launcher);
+    if (self->base.runs_again && !self->spill)
+        launcher_bind_steps(&self->launcher);
     if (self->base.audit)
         audit_begin_segment(self->base.audit, segment);
     if (status == HEALCL_OK)
@@ -473,19 +481,12 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     }
     forget_downloads(self);
     self->result = &self->of_calls; /* the caller owns the other one */
+    status = forget_unchecked(self, status);
     device_turn_end(self->launcher.device);
     return status;
 }
 
 /* ---------------------------------------------------------------- operations by call */
-
-/* After an error, forgets derived data: their checks may not have run. */
-static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
-{
-    for (size_t i = 0; status != HEALCL_OK && i < self->launcher.plan->storage_count; i++)
-        derived_forget(&self->launcher, &self->launcher.storages[i]);
-    return status;
-}
 
 static enum healcl_status enqueue(struct executor *executor, size_t first, size_t count,
                                   const struct result_sink *sink, struct healcl_error *error)
@@ -514,7 +515,6 @@ static enum healcl_status add_constants(struct executor *executor, size_t first,
     const struct plan *plan = launcher->plan;
     const struct buffer *buffer;
     TRY(launcher_buffer(launcher, plan->constants.storage, &buffer, error));
-    derived_forget_scalars(launcher);
     launcher_storage_written(launcher, plan->constants.storage);
     return device_write(launcher->device, buffer, first * sizeof *plan->constants.values,
                         (plan->constants.count - first) * sizeof *plan->constants.values,
@@ -597,9 +597,11 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     if (first > 0 || plan->constants.count == 0)
         return HEALCL_OK;
     const struct storage *constants = plan->constants.storage;
-    return device_upload_memory(self->launcher.device, NULL, storage_bytes(constants),
-                                plan->constants.values, launcher_memory(&self->launcher, constants),
-                                error);
+    const void *values = plan->constants.values;
+    TRY(device_upload_memory(self->launcher.device, NULL, storage_bytes(constants), values,
+                             launcher_memory(&self->launcher, constants), error));
+    launcher_storage_uploaded(&self->launcher, constants, values, NULL);
+    return HEALCL_OK;
 }
 
 static void destroy(struct executor *executor)

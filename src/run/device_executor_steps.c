@@ -381,7 +381,7 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
     if (bound && copy)
         memcpy(copy, bound, bytes);
     executor_note_upload(&self->base, storage);
-    launcher_storage_uploaded(&self->launcher, storage, copy);
+    launcher_storage_uploaded(&self->launcher, storage, bound ? NULL : step->payload, copy);
     payload_forget(step->payload, self->launcher.plan->source);
     return HEALCL_OK;
 }
@@ -430,17 +430,6 @@ static enum healcl_status clear_new(struct device_executor *self, const struct s
     return HEALCL_OK;
 }
 
-/* Whether the host can still run a step after its launch failed because of the device's limits: its
- * inputs must be unchanged. */
-static bool can_fall_back(const struct device_executor *self, const struct step *step)
-{
-    bool reads_out = step_traits[step->kind].adds;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        reads_out |= step->in[i] && step->in[i]->storage == step->out->storage;
-    return self->launcher.device->programs->unsupported_met &&
-           !(self->launcher.has_written && reads_out);
-}
-
 /* instead: the reason why a built-in kernel runs a manifest's step, or NULL. That counts as one
  * fallback, unless the host then runs the step. */
 static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
@@ -473,12 +462,11 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
                                               const char *instead, struct healcl_error *error)
 {
     struct healcl_error own = {0};
-    self->launcher.has_written = false;
     self->launcher.device->programs->unsupported_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
         return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
-    if (can_fall_back(self, step)) {
+    if (self->launcher.device->programs->unsupported_met) {
         self->launcher.refused_input = NO_INPUT;
         status = has_substitute(self, step)
                      ? take_substitute(self, step, own.message, error)
@@ -508,12 +496,12 @@ static enum healcl_status check_data(struct device_executor *self, const struct 
     struct vendor_checked checked;
     for (uint32_t i = 0; vendor_check_at(self->launcher.plan, step, i, &checked); i++) {
         const size_t before = self->launcher.check_count;
-        TRY(derive_check(&self->launcher, &checked.step, checked.input, error));
+        TRY(template_check(&self->launcher, &checked.step, checked.input, error));
         if (self->launcher.check_count == before)
             continue;
         const enum healcl_status status = device_executor_read_status(self, error);
         if (status != HEALCL_OK) {
-            derived_forget_inputs(&self->launcher, &checked.step);
+            derived_distrust(&self->launcher, &checked.step);
             return status;
         }
     }

@@ -419,6 +419,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
     }
     run->executor->trace = run->trace;
     run->executor->uploads = run->uploads;
+    run->executor->runs_again = columns(run) > 1 || !run->options->no_warm_up;
     run->executor->observer = &run->options->observer;
     return HEALCL_OK;
 }

@@ -122,6 +122,7 @@ struct executor {
     const struct executor_class *class;
     /* allow steps that the device cannot run to run on the host; else refuse them */
     bool falls_back;
+    bool runs_again;            /* its plan, more than once: then it keeps what later runs use */
     struct fallback *fallbacks; /* by operation number; NULL: none so far */
     uint64_t fallback_steps;    /* so far; a step of several operations counts once */
     uint64_t host_steps;        /* of those, steps that the host ran; other kernels ran the rest */

@@ -488,6 +488,7 @@ static enum healcl_status open_session(struct healcl_session *session, struct he
                          &session->audit, error));
     session->executor->audit = session->audit;
     session->executor->uploads = session->uploads;
+    session->executor->runs_again = true;
     session->executor->is_cancelled = &session->is_cancelled;
     return HEALCL_OK;
 }

@@ -220,10 +220,8 @@ static void limit_derived(struct device_executor *self)
 {
     enum { DERIVED_SHARE = 4 };
     struct launcher *launcher = &self->launcher;
-    if (launcher->cache.bytes <= self->spill->limit / DERIVED_SHARE)
-        return;
-    for (size_t id = 0; id < launcher->plan->storage_count; id++)
-        derived_forget(launcher, &launcher->storages[id]);
+    if (launcher->cache.bytes > self->spill->limit / DERIVED_SHARE)
+        derived_forget_all(launcher);
 }
 
 /* ---------------------------------------------------------------- slices */

@@ -76,12 +76,12 @@ static int64_t modulus_number(uint64_t variant, uint64_t i, enum dtype dtype)
 static uint64_t
     largest; /* modulus, which the host knows of; 0: it does not, as with problem_check */
 
-uint64_t __wrap_host_largest(const struct launcher *launcher, const struct step *step, int i);
-uint64_t __real_host_largest(const struct launcher *launcher, const struct step *step, int i);
+uint64_t __wrap_launcher_largest(struct launcher *launcher, const struct storage *storage);
+uint64_t __real_launcher_largest(struct launcher *launcher, const struct storage *storage);
 
-uint64_t __wrap_host_largest(const struct launcher *launcher, const struct step *step, int i)
+uint64_t __wrap_launcher_largest(struct launcher *launcher, const struct storage *storage)
 {
-    return largest > 0 ? largest : __real_host_largest(launcher, step, i);
+    return largest > 0 ? largest : __real_launcher_largest(launcher, storage);
 }
 
 static void check_transform(const struct form *form, const struct problem_dtypes *dtypes, int64_t n,

@@ -26,19 +26,19 @@ static void builds_once(void **state)
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n",
                           &error));
     struct launch launch = simple;
-    OK(device_build_kernel(device, &launch, &error));
-    OK(device_build_kernel(device, &launch, &error));
+    OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
+    OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     launch.kernel = "g";
-    OK(device_build_kernel(device, &launch, &error));
+    OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 1);
     assert_int_equal(helper.count[CALL_clCreateKernel], 2);
     strcpy(launch.options, "-D X=2");
-    OK(device_build_kernel(device, &launch, &error));
+    OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     launch.local_size = 2;
-    OK(device_build_kernel(device, &launch, &error));
+    OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 3);
     launch = simple;
-    OK(device_build_kernel(device, &launch, &error));
+    OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 3);
     healcl_device_close(device);
 }
@@ -88,18 +88,18 @@ static void handles_share_what_is_the_same(void **state)
     (void)state;
     struct healcl_device *device = open_device(), *beside = NULL;
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
-    OK(device_build_kernel(device, &simple, &error));
+    OK(device_attach(device, &simple, &(struct kernel *){NULL}, &error));
     OK(device_open_beside(device, &beside, &error));
-    OK(device_build_kernel(beside, &simple, &error));
+    OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
     assert_int_equal(beside->programs->built, 0);
     device_programs_discard(beside);
-    OK(device_build_kernel(beside, &simple, &error));
+    OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
     assert_int_equal(beside->programs->built, 1);
     assert_ptr_not_equal(beside->programs->list->shared->id, device->programs->list->shared->id);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
     OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
-    OK(device_build_kernel(beside, &simple, &error));
+    OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
     assert_int_equal(beside->programs->built, 1);
     healcl_device_close(device);
     healcl_device_close(beside);
@@ -112,7 +112,7 @@ static void later_sources_win(void **state)
     struct healcl_device *device = open_device();
     OK(device_add_program(device, "simple", "#error \"not this one\"\n", &error));
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
-    OK(device_build_kernel(device, &simple, &error));
+    OK(device_attach(device, &simple, &(struct kernel *){NULL}, &error));
     healcl_device_close(device);
 }
 
@@ -121,7 +121,8 @@ static void shows_the_build_log(void **state)
     (void)state;
     struct healcl_device *device = open_device();
     OK(device_add_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n", &error));
-    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
+                     HEALCL_DEVICE);
     char expected[512];
     snprintf(
         expected, sizeof expected,
@@ -133,7 +134,7 @@ static void shows_the_build_log(void **state)
     assert_int_equal(strncmp(error.detail, "built with -cl-std=CL1.2 -w ", 28), 0);
     assert_non_null(strstr(error.detail, "-D X=1"));
     assert_non_null(strstr(error.detail, "undeclared"));
-    assert_int_equal(device_build_kernel(device, &simple, NULL), HEALCL_DEVICE);
+    assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, NULL), HEALCL_DEVICE);
     healcl_device_close(device);
 }
 
@@ -141,10 +142,12 @@ static void misses_what_there_is_not(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
+                     HEALCL_DEVICE);
     assert_string_equal(error.message, "there is no program 'simple'");
     OK(device_add_program(device, "simple", "KERNEL g(uint a) { }\n", &error));
-    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
+                     HEALCL_DEVICE);
     assert_string_equal(error.message, "kernel 'f' of program 'simple': clCreateKernel failed: "
                                        "CL_INVALID_KERNEL_NAME (-46)");
     healcl_device_close(device);
@@ -173,7 +176,7 @@ static void builds_listed(void **state)
     healcl_device_close(beside);
     for (int i = 0; i < PROGRAMS; i++) {
         snprintf(launch.options, sizeof launch.options, "-D X=%d", i);
-        assert_int_equal(device_build_kernel(device, &launch, &error),
+        assert_int_equal(device_attach(device, &launch, &(struct kernel *){NULL}, &error),
                          i == BROKEN ? HEALCL_DEVICE : HEALCL_OK);
     }
     assert_int_equal(device->programs->built, 1); /* once more, for its error */
@@ -395,9 +398,9 @@ static void ignores_swapped_binaries(void **state)
         struct healcl_device *device = open_device();
         OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
         struct launch launch = simple;
-        OK(device_build_kernel(device, &launch, &error));
+        OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
         strcpy(launch.options, "-D X=2");
-        OK(device_build_kernel(device, &launch, &error));
+        OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
         device->programs->keeps_binaries = true;
@@ -422,7 +425,7 @@ static void falls_back_to_source(void **state)
                                 .groups = 1};
         helper.fail_code = CL_INVALID_BINARY;
         helper.fail_at = helper.calls + 1 + (uint64_t)build;
-        OK(device_build_kernel(device, &launch, &error));
+        OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
         assert_string_equal(helper.failed, build ? "clBuildProgram" : "clCreateProgramWithBinary");
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
         device->programs->keeps_binaries = true;
