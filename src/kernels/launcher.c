@@ -28,10 +28,11 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 void launcher_release(struct launcher *self)
 {
     templates_free(self);
-    for (size_t i = 0; i < self->plan->storage_count; i++) {
-        launcher_storage_written(self, self->plan->storages[i]);
-        launcher_storage_release(self, self->plan->storages[i]);
-    }
+    for (size_t i = 0; i < self->plan->storage_count; i++)
+        if (self->storages[i].buffer.memory || self->storages[i].contents) {
+            launcher_storage_written(self, self->plan->storages[i]);
+            launcher_storage_release(self, self->plan->storages[i]);
+        }
     derived_forget_all(self);
     device_buffer_release(self->device, &self->status);
     if (self->places.of)

@@ -190,11 +190,11 @@ enum healcl_status template_add_table(struct launcher *self, const struct table 
             *slot = SLOT_TABLE + (int)i;
             return HEALCL_OK;
         }
-    NEED_MEMORY(made->table_count < TABLES_MAX &&
-                    ARRAY_GROW(made->tables, made->table_count, &made->table_capacity),
-                error);
+    struct table *tables = realloc(made->tables, (made->table_count + 1) * sizeof *tables);
+    NEED_MEMORY(tables, error);
+    made->tables = tables;
     *slot = SLOT_TABLE + (int)made->table_count;
-    made->tables[made->table_count++] = *table;
+    tables[made->table_count++] = *table;
     return HEALCL_OK;
 }
 
@@ -288,7 +288,7 @@ static enum healcl_status make(struct launcher *self, const struct step *step, b
         template_free(self, made);
         return status;
     }
-    made->bytes += sizeof *made + made->table_capacity * sizeof *made->tables;
+    made->bytes += sizeof *made + made->table_count * sizeof *made->tables;
     *result = made;
     return HEALCL_OK;
 }

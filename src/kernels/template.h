@@ -99,7 +99,7 @@ struct template
     struct bound_launch **launches;
     size_t launch_count, launch_capacity;
     struct table *tables;
-    size_t table_count, table_capacity;
+    size_t table_count;
     uint64_t scratch[SCRATCH_MAX]; /* bytes */
     uint32_t scratch_count;
 };
