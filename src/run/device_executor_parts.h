@@ -54,24 +54,67 @@ struct device_executor {
     struct spill *spill;         /* if memory is limited, or NULL */
 };
 
-/* ---- device_executor_steps.c ---- */
+/* ---- device_executor_upload.c ---- */
 
 /* Runs an upload step as it is done without a memory limit. */
 enum healcl_status device_executor_upload(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error);
 
-/* Releases a storage. Results waiting in it keep its memory. */
-void device_executor_release_storage(struct device_executor *self, const struct storage *storage);
+/* Whether a step fills all of a small storage with zeros, as most accumulators begin. */
+bool device_executor_clears(const struct device_executor *self, const struct step *step);
 
-/* Runs a step. If device_executor_is_awaited holds for it, the queue must have been drained. */
-enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
-                                            struct healcl_error *error);
+/* Clears a storage without memory with an upload, which needs no command. */
+enum healcl_status device_executor_clear(struct device_executor *self,
+                                         const struct storage *storage, struct healcl_error *error);
+
+/* ---- device_executor_host.c ---- */
 
 /* Runs a step on the host reference, and counts it under `reason`. The reference keeps no data
  * afterwards. */
 enum healcl_status device_executor_run_on_host(struct device_executor *self,
                                                const struct step *step, const char *reason,
                                                struct healcl_error *error);
+
+/* Counts a step once for each of its operations. The host ran it, or kernels other than a
+ * manifest's. */
+enum healcl_status device_executor_note_fallback(struct device_executor *self,
+                                                 const struct step *step, const char *reason,
+                                                 struct healcl_error *error);
+
+/* Prepares the reference for a step, after refusals of earlier steps. HEALCL_DEVICE: steps must not
+ * run on the host. */
+enum healcl_status device_executor_prepare_host(struct device_executor *self,
+                                                const struct step *step, const char *reason,
+                                                struct healcl_error *error);
+
+/* Copies a tensor's storage, from its first to its last element, to the reference. */
+enum healcl_status device_executor_read_tensor(struct device_executor *self,
+                                               const struct tensor *tensor,
+                                               struct healcl_error *error);
+
+/* Divides the time of a step on the host among its operations. */
+void device_executor_note_host_time(struct device_executor *self, const struct step *step,
+                                    uint64_t nanoseconds);
+
+/* ---- device_executor_result.c ---- */
+
+/* Runs a download step: the result waits, or is handed out. */
+enum healcl_status device_executor_download(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error);
+
+/* Copies the results that wait in a storage, before the storage is written. */
+enum healcl_status device_executor_move_results(struct device_executor *self,
+                                                const struct storage *storage,
+                                                struct healcl_error *error);
+
+/* Releases a storage. Results waiting in it keep its memory. */
+void device_executor_release_storage(struct device_executor *self, const struct storage *storage);
+
+/* ---- device_executor_step.c ---- */
+
+/* Runs a step. If device_executor_is_awaited holds for it, the queue must have been drained. */
+enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error);
 
 /* Skips a step of the side of a vendor's operation that is not run. Still releases the copies that
  * a kernel took before its build failed. If no kernel of the operation can be built, counts the

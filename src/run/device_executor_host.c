@@ -1,0 +1,183 @@
+/* Steps that the host reference runs instead of the device. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reference/reference.h"
+#include "run/device_executor_parts.h"
+
+/* The bytes of a storage from the first to the last element of a tensor. */
+struct extent {
+    uint64_t first, bytes;
+};
+
+static struct extent extent_of(const struct tensor *tensor)
+{
+    const uint64_t size = dtype_size(tensor->storage->dtype);
+    return (struct extent){(uint64_t)tensor->layout.offset * size,
+                           (uint64_t)layout_span(&tensor->layout) * size};
+}
+
+/* With limited memory, returns the host's copy of a storage that is not on the device. Else
+ * NULL. */
+static char *held_by_host(const struct device_executor *self, const struct storage *storage)
+{
+    const struct spill *spill = self->spill;
+    return spill && !spill->memory.states[storage->id].resident ? spill->held[storage->id] : NULL;
+}
+
+enum healcl_status device_executor_read_tensor(struct device_executor *self,
+                                               const struct tensor *tensor,
+                                               struct healcl_error *error)
+{
+    const struct extent extent = extent_of(tensor);
+    const struct buffer *buffer;
+    void *memory;
+    if (tensor->storage->scalars || extent.bytes == 0) /* the plan has its elements */
+        return HEALCL_OK;
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    if (held_by_host(self, tensor->storage)) {
+        memcpy((char *)memory + extent.first, held_by_host(self, tensor->storage) + extent.first,
+               extent.bytes);
+        return HEALCL_OK;
+    }
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    return device_read(self->launcher.device, buffer, extent.first, extent.bytes,
+                       (char *)memory + extent.first, error);
+}
+
+enum { PIECE_BYTES = 4 << 20 /* each is copied, and kept until it is written */ };
+
+/* A storage that is written completely gets a new buffer. */
+static enum healcl_status write_tensor(struct device_executor *self, const struct tensor *tensor,
+                                       struct healcl_error *error)
+{
+    struct launcher *launcher = &self->launcher;
+    struct healcl_device *device = launcher->device;
+    const struct extent extent = extent_of(tensor);
+    const struct buffer *buffer;
+    void *memory;
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    if (held_by_host(self, tensor->storage)) {
+        memcpy(held_by_host(self, tensor->storage) + extent.first, (char *)memory + extent.first,
+               extent.bytes);
+        return HEALCL_OK;
+    }
+    if (extent.bytes == storage_bytes(tensor->storage)) {
+        struct buffer *whole = launcher_memory(launcher, tensor->storage);
+        struct buffer_place place;
+        device_buffer_release(device, whole);
+        return device_upload_memory(device, launcher_place(launcher, tensor->storage, &place),
+                                    extent.bytes, memory, whole, error);
+    }
+    TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
+    for (uint64_t done = 0; done < extent.bytes; done += PIECE_BYTES) {
+        const uint64_t left = extent.bytes - done, at = extent.first + done;
+        TRY(device_write(device, buffer, at, left < PIECE_BYTES ? left : PIECE_BYTES,
+                         (const char *)memory + at, error));
+        if (left > PIECE_BYTES)
+            TRY(device_finish(device, error));
+    }
+    return HEALCL_OK;
+}
+
+/* Runs on the host a step that needs kernels. Waits for the device, reads the inputs from it, and
+ * writes the output back. After an error of the reference it writes nothing. */
+static enum healcl_status run_by_reference(struct device_executor *self, const struct step *step,
+                                           struct healcl_error *error)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            TRY(device_executor_read_tensor(self, step->in[i], error));
+    /* A dense output that does not overlap itself is written completely. */
+    if (step_traits[step->kind].adds || extent_of(step->out).bytes != packed_bytes(step->out))
+        TRY(device_executor_read_tensor(self, step->out, error));
+    TRY(reference_step(self->reference, step, error));
+    TRY(write_tensor(self, step->out, error));
+    launcher_storage_written(&self->launcher, step->out->storage);
+    return HEALCL_OK;
+}
+
+/* Counts a step once for each of its operations. The host ran it, or kernels other than a
+ * manifest's. */
+enum healcl_status device_executor_note_fallback(struct device_executor *self,
+                                                 const struct step *step, const char *reason,
+                                                 struct healcl_error *error)
+{
+    const struct origins *origins = step->origins;
+    if (!self->base.fallbacks)
+        self->base.fallbacks =
+            calloc(operation_count(self->launcher.plan->table) + 1, sizeof *self->base.fallbacks);
+    NEED_MEMORY(self->base.fallbacks, error);
+    self->base.fallback_steps++;
+    for (size_t i = 0; i < origins->count; i++) {
+        const struct operation *operation = origin_operation(&origins->of[i]);
+        struct fallback *fallback = &self->base.fallbacks[operation->number];
+        size_t earlier = 0;
+        while (origin_operation(&origins->of[earlier]) != operation)
+            earlier++;
+        if (earlier < i)
+            continue;
+        fallback->steps++;
+        if (fallback->reason)
+            continue;
+        fallback->reason = strdup(reason);
+        NEED_MEMORY(fallback->reason, error);
+        device_log(self->launcher.device, "%s falls back: %s", operation->name, reason);
+    }
+    return HEALCL_OK;
+}
+
+/* Divides the time of a step on the host among its operations. */
+void device_executor_note_host_time(struct device_executor *self, const struct step *step,
+                                    uint64_t nanoseconds)
+{
+    const struct origins *origins = step->origins;
+    size_t count = operation_count(self->launcher.plan->table);
+    uint64_t *shares = calloc(count, sizeof *shares);
+    if (shares) /* otherwise the time is reported with the device's */
+        origins_share(origins, nanoseconds, shares);
+    for (size_t i = 0; shares && i < count; i++)
+        self->base.fallbacks[i].nanoseconds += shares[i];
+    free(shares);
+    self->launcher.device->host_worked = true; /* do not count this time as a gap between kernels */
+    if (self->result->operation_nanoseconds)
+        origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
+}
+
+/* Waits for the status first: refusals of earlier steps take precedence. */
+enum healcl_status device_executor_prepare_host(struct device_executor *self,
+                                                const struct step *step, const char *reason,
+                                                struct healcl_error *error)
+{
+    if (!self->base.falls_back)
+        FAIL(error, HEALCL_DEVICE, "the device lacks kernels for it: %s", reason);
+    if (!self->reference)
+        TRY(reference_create(self->launcher.plan, &self->reference, error));
+    self->reference->check = executor_check_cancelled;
+    self->reference->executor = &self->base;
+    TRY(device_executor_read_status(self, error));
+    self->base.host_steps++;
+    return device_executor_note_fallback(self, step, reason, error);
+}
+
+enum healcl_status device_executor_run_on_host(struct device_executor *self,
+                                               const struct step *step, const char *reason,
+                                               struct healcl_error *error)
+{
+    TRY(device_executor_prepare_host(self, step, reason, error));
+    uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
+    size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
+    enum healcl_status status = HEALCL_OK;
+    if (layout_elements(&step->out->layout) > 0)
+        status = run_by_reference(self, step, error);
+    if (status == HEALCL_REFUSED)
+        error_prefix_step(error, step, self->reference->refused_input);
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (step_operand(step, i))
+            reference_forget(self->reference, step_operand(step, i)->storage);
+    trace_end(self->base.trace, span);
+    self->base.dropped_digits += self->reference->dropped_digits - dropped;
+    device_executor_note_host_time(self, step, monotonic_nanoseconds() - start);
+    self->has_refused |= status == HEALCL_REFUSED;
+    return status;
+}
