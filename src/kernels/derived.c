@@ -802,7 +802,7 @@ static enum healcl_status acquire_table(struct launcher *self, const struct temp
     struct derived *derived = run->tables[i];
     enum healcl_status status = HEALCL_OK;
     derived_release(self, derived);
-    if (self->device->programs->ahead.what == COMPILE_LIST)
+    if (self->list)
         ;
     else if (made)
         status = device_upload_memory(self->device, NULL, bytes, made, &derived->table, error);
@@ -829,7 +829,7 @@ static enum healcl_status fill_on_device(struct launcher *self, struct template_
     if (kind == DERIVED_INDEX_CHECK && host_indices_in_range(self, run->step, fill.table))
         return HEALCL_OK;
     if (kind == DERIVED_WEIGHTS)
-        return self->device->programs->ahead.what == COMPILE_LIST
+        return self->list
                    ? HEALCL_OK
                    : copy_weights(self, run->step, fill.table, &run->tables[i]->table, error);
     return template_run_fill(self, run, functions[kind], &fill, error);

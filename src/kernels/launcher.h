@@ -62,6 +62,9 @@ struct launcher {
     struct buffer status;
     struct check *checks; /* since the status buffer was read */
     size_t check_count, check_capacity;
+    /* Takes launches instead of the device: no memory is used, and no native code runs. Or NULL. */
+    void (*list)(void *context, const struct launch *launch);
+    void *list_context;
     int refused_input; /* the input that the current step is refused for; NO_INPUT: none */
 };
 

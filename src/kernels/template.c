@@ -394,16 +394,16 @@ static void expand(const struct template_run *run, const struct bound_launch *bo
     memcpy(launch->arguments, bound->arguments, bound->argument_count * sizeof *bound->arguments);
 }
 
-/* Builds the kernel of a launch. If the device compiles ahead, that is all it does. */
+/* Builds the kernel of a launch. A process that compiles ahead also runs it once. */
 static enum healcl_status attach(struct launcher *self, const struct template_run *run,
                                  struct bound_launch *launch, struct healcl_error *error)
 {
     struct launch expanded;
-    const bool is_ahead = self->device->programs->ahead.what != COMPILE_NOT;
+    const bool is_ahead = self->device->programs->ahead.is_on;
     if (launch->kernel && !is_ahead)
         return HEALCL_OK;
     expand(run, launch, &expanded);
-    return is_ahead ? device_launch(self->device, &expanded, error)
+    return is_ahead ? device_compile(self->device, &expanded, error)
                     : device_attach(self->device, &expanded, &launch->kernel, error);
 }
 
@@ -430,13 +430,18 @@ static enum healcl_status run_launches(struct launcher *self, const struct templ
                                        const struct template *template, const struct kept *kept,
                                        struct healcl_error *error)
 {
-    const enum compile_ahead ahead = self->device->programs->ahead.what;
+    struct launch listed;
+    for (size_t i = 0; i < template->launch_count && self->list; i++) {
+        expand(run, template->launches[i], &listed);
+        self->list(self->list_context, &listed);
+    }
+    if (self->list)
+        return HEALCL_OK;
     for (size_t i = 0; i < template->launch_count; i++) {
-        if (ahead != COMPILE_LIST)
-            TRY(set_arguments(self, run, template->launches[i], error));
+        TRY(set_arguments(self, run, template->launches[i], error));
         TRY(attach(self, run, template->launches[i], error));
     }
-    for (size_t i = 0; i < template->launch_count && ahead == COMPILE_NOT; i++)
+    for (size_t i = 0; i < template->launch_count && !self->device->programs->ahead.is_on; i++)
         TRY(enqueue(self, run, template->launches[i], kept ? &kept->launches[i] : NULL, error));
     for (size_t i = 0; i < template->launch_count && !self->templates.bound; i++)
         device_buffer_release(self->device, &template->launches[i]->space_memory);
@@ -503,7 +508,7 @@ static enum healcl_status run_template(struct launcher *self, const struct templ
     struct template_run run = {.step = step, .template = template};
     TRY(find_tables(self, &run, kept, error));
     enum healcl_status status = HEALCL_OK;
-    if (self->device->programs->ahead.what != COMPILE_LIST)
+    if (!self->list)
         status = acquire_scratch(self, &run, kept, error);
     if (status == HEALCL_OK)
         status = run_launches(self, &run, template, kept, error);

@@ -256,6 +256,8 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
     self->templates.made->is_done = kernel->native != NULL;
+    if (kernel->native && self->list)
+        return HEALCL_OK;
     if (kernel->native)
         return launch_native(self, step, picked, error);
     struct job job;

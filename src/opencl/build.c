@@ -133,7 +133,7 @@ static void await_other(struct healcl_device *device, const _Atomic uint64_t *ot
 static void await_compilation(struct healcl_device *device, const struct launch *launch)
 {
     struct compile_board *board = device->programs->ahead.board;
-    if (!board || device->programs->ahead.what != COMPILE_NOT)
+    if (!board || device->programs->ahead.is_on)
         return;
     board->run = launch_kernel_hash(launch);
     await_other(device, &board->ahead, board->run);
@@ -146,7 +146,7 @@ static _Atomic uint64_t *begin_build(struct healcl_device *device, uint64_t hash
     struct compile_board *board = device->programs->ahead.board;
     if (!board)
         return NULL;
-    const bool is_run = device->programs->ahead.what == COMPILE_NOT;
+    const bool is_run = !device->programs->ahead.is_on;
     await_other(device, is_run ? &board->ahead_program : &board->run_program, hash);
     _Atomic uint64_t *mine = is_run ? &board->run_program : &board->ahead_program;
     *mine = hash;
@@ -431,7 +431,6 @@ static struct builds *begin_plan(struct healcl_device *device, const struct prog
     beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
     beside->programs->builder = device->programs->keeps_binaries ? device->programs->builder : NULL;
     beside->programs->opening_trace = trace;
-    beside->programs->ahead.what = COMPILE_LIST;
     lister->list(lister->plan, beside);
     struct builds *builds = begin_builds(beside);
     if (!builds)

@@ -230,8 +230,7 @@ enum healcl_status program_identify(const struct healcl_device *device, struct p
  * 0 for other kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch);
 
-/* Hashes that identify the programs, and the kernels, of launches. */
-uint64_t launch_program_hash(const struct launch *launch);
+/* Identifies the kernel of a launch. */
 uint64_t launch_kernel_hash(const struct launch *launch);
 
 /* ---------------------------------------------------------------- binary.c */

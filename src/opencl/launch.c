@@ -385,30 +385,11 @@ static enum healcl_status enqueue_once(struct healcl_device *device, struct kern
                           error);
 }
 
-/* ---------------------------------------------------------------- compiling ahead, and launching
- */
-
-void device_compile_ahead(struct healcl_device *device, enum compile_ahead what)
+enum healcl_status device_compile(struct healcl_device *device, const struct launch *launch,
+                                  struct healcl_error *error)
 {
-    device->programs->ahead.what = what;
-}
-
-static enum healcl_status compile_launch(struct healcl_device *device, const struct launch *launch,
-                                         struct healcl_error *error)
-{
-    const uint64_t hash = launch_program_hash(launch);
-    struct compiling_ahead *ahead = &device->programs->ahead;
-    if (ahead->what == COMPILE_LIST) {
-        device_list_program(device, launch);
-        return HEALCL_OK;
-    }
-    if (ahead->what == COMPILE_NOTE)
-        ahead->noted = hash;
-    if (ahead->what == COMPILE_NOTE || (ahead->what == COMPILE_ANOTHER && ahead->noted == hash))
-        return HEALCL_OK;
-    ahead->what = COMPILE_ALL;
     const uint64_t kernel_hash = launch_kernel_hash(launch);
-    struct compile_board *board = ahead->board;
+    struct compile_board *board = device->programs->ahead.board;
     if (board && board->run == kernel_hash)
         return HEALCL_OK; /* the run will reach it before this process */
     struct kernel *kernel;
@@ -434,8 +415,6 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
 {
     if (launch->groups == 0)
         return HEALCL_OK;
-    if (device->programs->ahead.what != COMPILE_NOT)
-        return compile_launch(device, launch, error);
     struct kernel *kernel;
     TRY(device_attach(device, launch, &kernel, error));
     return enqueue_once(device, kernel, launch, error);

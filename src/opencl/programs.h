@@ -29,16 +29,9 @@ struct device_programs {
     atomic_bool unsupported_met; /* by device_note_unsupported, since the last program request */
     bool keeps_failures;         /* it does not retry what could not be built */
     struct compiling_ahead {
-        enum compile_ahead {
-            COMPILE_NOT,
-            COMPILE_NOTE,
-            COMPILE_ANOTHER,
-            COMPILE_ALL,
-            COMPILE_LIST
-        } what;
-        uint64_t noted;              /* the hash of the last program seen with COMPILE_NOTE */
+        bool is_on;                  /* this process compiles kernels for another one */
         struct compile_board *board; /* shared with the other process; or NULL */
-    } ahead;                         /* device_compile_ahead */
+    } ahead;
     struct program_lister {
         void (*list)(const void *plan, struct healcl_device *beside); /* NULL without a lister */
         const void *plan;
@@ -158,11 +151,13 @@ cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel
 enum healcl_status device_enqueue(struct healcl_device *device, const struct ready_launch *ready,
                                   struct healcl_error *error);
 
-/* From now on launches only compile their kernels. Each kernel runs once, with one work-group.
- * COMPILE_NOTE compiles nothing, and notes the program of the last launch. COMPILE_ANOTHER compiles
- * only the first kernel of a different program, and all kernels after that. COMPILE_LIST compiles
- * nothing: device_build_listed does. */
-void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
+/* Compiles the kernel of a launch, unless it has run: it runs once, with one work-group. PoCL
+ * compiles kernels only then. Waits. */
+enum healcl_status device_compile(struct healcl_device *device, const struct launch *launch,
+                                  struct healcl_error *error);
+
+/* Identifies the program of a launch. */
+uint64_t launch_program_hash(const struct launch *launch);
 
 /* Adds the program of a launch to device->programs->list, unless another handle has built it. The
  * program must be one of cl/, or added. */

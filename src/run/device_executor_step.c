@@ -184,6 +184,11 @@ static bool compile_step(struct device_executor *self, const struct step *step)
     return true;
 }
 
+static void list_program(void *beside, const struct launch *launch)
+{
+    device_list_program(beside, launch);
+}
+
 void device_executor_list_programs(const void *listed, struct healcl_device *beside)
 {
     const struct plan *plan = listed;
@@ -192,6 +197,8 @@ void device_executor_list_programs(const void *listed, struct healcl_device *bes
     if (device_executor_create(beside, plan, false, &executor, NULL) != HEALCL_OK)
         return;
     struct device_executor *self = (struct device_executor *)executor;
+    self->launcher.list = list_program;
+    self->launcher.list_context = beside;
     upload_kept(self);
     for (size_t i = 0; i < plan->step_count; i++)
         if (!compile_step(self, &plan->steps[i]) && plan->steps[i].kind == STEP_RELEASE)
@@ -199,22 +206,41 @@ void device_executor_list_programs(const void *listed, struct healcl_device *bes
     executor->class->destroy(executor);
 }
 
+/* The first program of a plan, and whether later launches use another one. */
+struct first_program {
+    uint64_t hash; /* 0: there is none yet */
+    bool differs;
+};
+
+static void note_program(void *context, const struct launch *launch)
+{
+    struct first_program *first = context;
+    const uint64_t hash = launch_program_hash(launch);
+    first->hash = first->hash > 0 ? first->hash : hash;
+    first->differs |= first->hash != hash;
+}
+
+/* The other process builds the first step's program now, so this process begins with another. */
 void device_executor_compile_ahead(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    struct healcl_device *device = self->launcher.device;
-    const struct plan *plan = self->launcher.plan;
-    device->programs->keeps_failures = true;
+    struct launcher *launcher = &self->launcher;
+    const struct plan *plan = launcher->plan;
+    struct first_program first = {.hash = 0};
+    launcher->device->programs->keeps_failures = true;
     upload_kept(self);
-    device_compile_ahead(device, COMPILE_NOTE);
-    for (size_t i = 0; i < plan->step_count && !compile_step(self, &plan->steps[i]); i++)
-        continue;
-    /* The other process builds the first step's program now, so this process begins with
-     * another. */
-    device_compile_ahead(device, COMPILE_ANOTHER);
-    for (size_t i = plan->step_count; i-- > 0 && device->programs->ahead.what == COMPILE_ANOTHER;)
+    launcher->list = note_program;
+    launcher->list_context = &first;
+    for (size_t i = 0; i < plan->step_count && first.hash == 0; i++)
         (void)compile_step(self, &plan->steps[i]);
-    device_compile_ahead(device, COMPILE_ALL);
+    size_t begin = plan->step_count;
+    for (first.differs = false; begin > 0 && !first.differs; begin--)
+        (void)compile_step(self, &plan->steps[begin - 1]);
+    launcher->list = NULL;
+    derived_forget_all(launcher); /* the tables have no memory */
+    launcher->device->programs->ahead.is_on = true;
+    if (first.differs)
+        (void)compile_step(self, &plan->steps[begin]);
     for (size_t i = plan->step_count; i-- > 0;)
         (void)compile_step(self, &plan->steps[i]);
 }
