@@ -156,7 +156,7 @@ static struct twiddle *host_scales(const struct launcher *self, const struct ste
     struct modulus *q = values ? host_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
     const struct layout layout = layout_insert_axis(&step->in[N_INV]->layout, 1, 1, 1);
     struct twiddle *made = q ? host_twiddles(self, step, N_INV, &layout) : NULL;
-    for (int64_t j = 0; made && j < k; j++) {
+    for (int64_t j = 0; made && j < k && q[j].value > 0; j++) { /* no modulus is below 1 */
         const uint64_t size = values[j] < 0 ? 0 - (uint64_t)values[j] : (uint64_t)values[j];
         made[j] = twiddle_of((uint64_t)((uint128)size * made[j].factor % q[j].value), &q[j]);
         made[j].factor |= values[j] < 0 ? TWIDDLE_NEGATIVE : 0;

@@ -128,7 +128,7 @@ static struct derived *find_rows(const struct device_storage *storage,
 }
 
 enum healcl_status derived_find(struct launcher *self, const struct step *step,
-                                const struct table *table, struct derived **result,
+                                const struct table *table, struct derived **derived,
                                 struct healcl_error *error)
 {
     struct derived_cache *cache = &self->cache;
@@ -155,7 +155,7 @@ enum healcl_status derived_find(struct launcher *self, const struct step *step,
                                   .key = key};
         storage->derived = *bucket = found;
     }
-    *result = found;
+    *derived = found;
     return HEALCL_OK;
 }
 

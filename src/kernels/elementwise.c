@@ -72,10 +72,11 @@ int64_t step_scalar(const struct step *step, int slot)
     if (slot == SLOT_Q_NUMBER)
         return step->in[2]->layout.offset;
     const int64_t b = scalar_value(step, 1 - is_scalar(step, 0)), q = scalar_value(step, 2);
-    const uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % (uint64_t)q;
+    const uint64_t modulus = q > 0 ? (uint64_t)q : 1; /* the plan has refused others */
+    const uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % modulus;
     return slot == SLOT_Q        ? q
            : slot == SLOT_FACTOR ? (int64_t)factor
-                                 : (int64_t)(uint64_t)(((uint128)factor << 64) / (uint64_t)q);
+                                 : (int64_t)(uint64_t)(((uint128)factor << 64) / modulus);
 }
 
 static void add_scalars(struct job *job, const struct step *step)
