@@ -752,12 +752,20 @@ static enum healcl_status choose_permutation(struct launcher *self, void *contex
     return job_launch(&job, error);
 }
 
-/* The bits of a table that choose_tables can compute; 0: it cannot. */
-static uint32_t transform_bits(const struct step *step, const struct table *table)
+static bool has_twiddles(const struct template *template)
 {
-    const bool is_transform = step->kind == STEP_NTT || step->kind == STEP_INTT;
+    for (size_t i = 0; i < template->table_count; i++)
+        if (template->tables[i].key.kind == DERIVED_TWIDDLES)
+            return true;
+    return false;
+}
+
+/* The bits of a table that choose_tables can compute; 0: it cannot. Moduli alone are checked for
+ * steps whose other operands may be those of another call. */
+static uint32_t transform_bits(const struct template *template, const struct table *table)
+{
     switch (table->key.kind) {
-    case DERIVED_MODULI: return is_transform ? TABLE_MODULI : 0;
+    case DERIVED_MODULI: return has_twiddles(template) ? TABLE_MODULI : 0;
     case DERIVED_TWIDDLES: return table->inputs[0] == PSI ? TABLE_TWIDDLES : TABLE_SCALES;
     case DERIVED_SCALED_TWIDDLES: return TABLE_SCALES | TABLE_FACTORS;
     case DERIVED_PERMUTATION:
@@ -836,9 +844,11 @@ static enum healcl_status fill_on_device(struct launcher *self, struct template_
 }
 
 /* Notes where a launch finds the tables of a transform. */
-static void note_slot(struct transform_fill *making, const struct table *table, int slot)
+static void note_slot(struct transform_fill *making, const struct template *template, size_t i)
 {
-    switch (transform_bits(making->step, table)) {
+    const struct table *table = &template->tables[i];
+    const int slot = SLOT_TABLE + (int)i;
+    switch (transform_bits(template, table)) {
     case 0: break;
     case TABLE_MODULI: making->tables.q = slot; break;
     case TABLE_TWIDDLES: making->tables.twiddles = slot; break;
@@ -892,14 +902,18 @@ static enum healcl_status fill_stale(struct launcher *self, struct template_run 
     for (size_t i = 0; i < template->table_count; i++) {
         const struct table *table = &template->tables[i];
         uint64_t bytes;
-        note_slot(&making, table, SLOT_TABLE + (int)i);
+        note_slot(&making, template, i);
         if (!is_stale[i])
             continue;
         void *made = host_table(self, run->step, table, &bytes);
-        const uint32_t bits = made ? 0 : transform_bits(run->step, table);
+        const uint32_t bits = made ? 0 : transform_bits(template, table);
         is_stale[i] = !made && bits == 0;
         making.wanted |= bits;
         TRY(acquire_table(self, run, i, made, bytes, error));
+        if (is_stale[i] && making.wanted == 0) {
+            is_stale[i] = false;
+            TRY(fill_on_device(self, run, i, error));
+        }
     }
     TRY(fill_transform(self, run, &making, error));
     for (size_t i = 0; i < template->table_count; i++)
@@ -917,7 +931,7 @@ enum healcl_status derived_fill(struct launcher *self, struct template_run *run,
         any |= is_stale[i];
     }
     const enum healcl_status status = any ? fill_stale(self, run, is_stale, error) : HEALCL_OK;
-    if (status != HEALCL_OK)
-        derived_distrust(self, run->step);
+    for (size_t i = 0; status != HEALCL_OK && i < run->template->table_count; i++)
+        derived_release(self, run->tables[i]); /* some may be incomplete */
     return status;
 }

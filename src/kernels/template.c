@@ -569,7 +569,7 @@ enum healcl_status template_launch(struct launcher *self, const struct step *at,
     const bool is_done = bound->template->is_done;
     const enum healcl_status status =
         is_done ? HEALCL_OK : run_template(self, bound->template, step, bound->kept, error);
-    if (is_done || bound == &unbound)
+    if (status != HEALCL_OK || is_done || bound == &unbound) /* another kernel may serve then */
         forget_step(self, bound);
     return status;
 }

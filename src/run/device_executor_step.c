@@ -80,12 +80,13 @@ static enum healcl_status check_data(struct device_executor *self, const struct 
     struct vendor_checked checked;
     for (uint32_t i = 0; vendor_check_at(self->launcher.plan, step, i, &checked); i++) {
         const size_t before = self->launcher.check_count;
+        const struct tensor *input = checked.step.in[checked.input];
         TRY(template_check(&self->launcher, &checked.step, checked.input, error));
         if (self->launcher.check_count == before)
             continue;
         const enum healcl_status status = device_executor_read_status(self, error);
         if (status != HEALCL_OK) {
-            derived_distrust(&self->launcher, &checked.step);
+            derived_forget(&self->launcher, &self->launcher.storages[input->storage->id]);
             return status;
         }
     }

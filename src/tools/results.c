@@ -109,6 +109,7 @@ enum healcl_status results_repeat(struct healcl_device *device, const struct pla
     struct executor *executor;
     TRY(device_executor_create(device, plan, false, &executor, error));
     struct upload *uploads = executor->uploads = keep_uploads(plan);
+    executor->runs_again = true;
     enum healcl_status status = executor_run(executor, plan, &sink, error);
     while (--runs > 0 && status == HEALCL_OK) {
         status = executor->class->rewind(executor, 0, error);
