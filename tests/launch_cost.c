@@ -3,10 +3,10 @@
  *
  *     HEALCL_AS=gpu launch_cost TRANSCRIPT [RUNS]
  *
- * A session runs until it has recorded its launches. Then launches and their arguments go nowhere,
- * and the time from one launch to the next is healcl's own and a reading of the clock, but where an
- * operand is uploaded or a result copied between the two: the median and the ninth decile are
- * printed. Devices of other kinds want events, which real commands have.
+ * A session runs until its launches have their own kernel objects. Then launches and their
+ * arguments go nowhere, and the time from one launch to the next is healcl's own and a reading of
+ * the clock, but where an operand is uploaded or a result copied between the two: the median and
+ * the ninth decile are printed. Devices of other kinds want events, which real commands have.
  */
 #include <inttypes.h>
 #include <stdio.h>

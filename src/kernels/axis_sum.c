@@ -35,7 +35,7 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
     return moduli_are_periodic(step, 1, &k) ? NULL : "moduli do not repeat";
 }
 
-static enum healcl_status launch_columns(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_columns(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -71,7 +71,7 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     return NULL;
 }
 
-static enum healcl_status launch_rows(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -131,7 +131,7 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
 
 /* Adds up the segments of a sum. The slots out and a replace the step's, unless they are
  * SLOT_NONE. */
-static enum healcl_status launch_segments(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_segments(struct launcher *self, const struct variant_plan *plan,
                                           int out, int a, struct healcl_error *error)
 {
     const struct axis_sum *sum = &plan->sum;
@@ -144,7 +144,7 @@ static enum healcl_status launch_segments(struct launcher *self, const struct va
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
     JOB_ADD_LONGS(&job, sum->terms, sum->stride, 0, sum->segment);
     job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
-    return sum_launch_shared(&job, &sum->sharing, error);
+    return sum_choose_shared(&job, &sum->sharing, error);
 }
 
 /* Gives the operand the space's elements in C order, from 0 on. */
@@ -157,7 +157,7 @@ static void pack_operand(struct space *space, uint32_t operand)
 }
 
 /* Sums of segments are reduced and kept in scratch memory, then added up. */
-static enum healcl_status launch_shared_sum(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_shared_sum(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -166,7 +166,7 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
     const int64_t segments = sum->segments;
     const uint64_t outputs = whole.space.end;
     if (segments == 1)
-        return launch_segments(self, plan, SLOT_NONE, SLOT_NONE, error);
+        return choose_segments(self, plan, SLOT_NONE, SLOT_NONE, error);
     space_add_axis(&parts.space);
     parts.space.shape[0] = segments;
     parts.space.end *= (uint64_t)segments;
@@ -179,8 +179,8 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
                                    sum_columns_beside(&whole.space, sum->stride));
     const int scratch =
         template_add_scratch(self, parts.space.end * dtype_size(step->out->storage->dtype));
-    TRY(launch_segments(self, &parts, scratch, SLOT_NONE, error));
-    return launch_segments(self, &whole, SLOT_NONE, scratch, error);
+    TRY(choose_segments(self, &parts, scratch, SLOT_NONE, error));
+    return choose_segments(self, &whole, SLOT_NONE, scratch, error);
 }
 
 /* The space has operands out, a at the first element of the axis, and q. */
@@ -199,7 +199,7 @@ static const char *plan_item_sums(const struct step *step, const struct healcl_d
     return sum_local_obstacle(step, device, terms_of(step));
 }
 
-static enum healcl_status launch_item_sums(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_item_sums(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -207,11 +207,11 @@ static enum healcl_status launch_item_sums(struct launcher *self, const struct v
                                       .terms = (uint32_t)terms_of(step)};
     struct job job;
     TRY(sum_begin(&job, self, plan, false, error));
-    return sum_launch_items(&job, step, &rows, 1, error);
+    return sum_choose_items(&job, step, &rows, 1, error);
 }
 
 /* Sums a part of the terms at a time. Later parts are added to out. */
-static enum healcl_status launch_axis_modsum(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_axis_modsum(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -235,18 +235,18 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
 }
 
 static const struct variant axis_modsum_variants[] = {
-    {"vectors", STYLE_VECTORS, plan_columns, launch_columns, MULTIPLIED, "vectors",
+    {"vectors", STYLE_VECTORS, plan_columns, choose_columns, MULTIPLIED, "vectors",
      "axis_modsum_vectors", "cl/sum/columns.cl", "contiguous rows of a multiple of eight elements"},
-    {"rows", STYLE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
+    {"rows", STYLE_VECTORS, plan_rows, choose_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/columns.cl", "contiguous terms, with a last axis of size 1, 2, 4 or 8"},
-    {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core/sums", "axis_modsum",
+    {"single", STYLE_SINGLE, plan_terms, choose_axis_modsum, 0, "core/sums", "axis_modsum",
      "cl/core/sums.cl", "up to 2^31 elements"},
-    {"shared", STYLE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
+    {"shared", STYLE_LOCAL, plan_shared_sum, choose_shared_sum, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
      "at least 17 terms for few sums, or adjacent terms; at least 8192 in all, or 256 for a sum"},
-    {"items", STYLE_LOCAL, plan_item_sums, launch_item_sums, SHARED_SUM, "sum/items",
+    {"items", STYLE_LOCAL, plan_item_sums, choose_item_sums, SHARED_SUM, "sum/items",
      "modmul_axis_sum_items", "cl/sum/items.cl", "at least 8192 terms, or 256 for a sum"},
-    {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core/sums",
+    {"elements", STYLE_GENERAL, plan_terms, choose_axis_modsum, OVER_ANY_VIEW, "core/sums",
      "axis_modsum", "cl/core/sums.cl", "anything"},
 };
 

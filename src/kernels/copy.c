@@ -22,7 +22,7 @@ static void begin(struct job *job, struct launcher *self, const struct variant_p
 
 /* ---------------------------------------------------------------- any layout */
 
-static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -50,7 +50,7 @@ static const char *plan_lines(const struct step *step, const struct healcl_devic
     return space->shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
 }
 
-static enum healcl_status launch_lines(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_lines(struct launcher *self, const struct variant_plan *plan,
                                        struct healcl_error *error)
 {
     struct job job;
@@ -120,7 +120,7 @@ static const char *plan_tiles(const struct step *step, const struct healcl_devic
     return order_for_tiles(&plan->space) ? NULL : "both have long rows, or there are few elements";
 }
 
-static enum healcl_status launch_tiles(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_tiles(struct launcher *self, const struct variant_plan *plan,
                                        struct healcl_error *error)
 {
     const struct storage *in = plan->step->in[0]->storage;
@@ -168,7 +168,7 @@ static uint32_t log2_up_to(int64_t size, uint32_t most)
 
 /* Tiles are square. In planes that are too small for this in one direction, they are longer in the
  * other. */
-static enum healcl_status launch_transpose(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_transpose(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -199,34 +199,34 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct v
 /* ---------------------------------------------------------------- families */
 
 static const struct variant fill_variants[] = {
-    {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
+    {"lines", STYLE_VECTORS, plan_lines, choose_lines, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows, with an output too large for caches"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "fill",
+    {"single", STYLE_SINGLE, plan_elements, choose_elements, 0, "core/copies", "fill",
      "cl/core/copies.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
+    {"elements", STYLE_GENERAL, plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/copies",
      "fill", "cl/core/copies.cl", "anything"},
 };
 
 static const struct variant copy_variants[] = {
-    {"tiles", STYLE_VECTORS, plan_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
+    {"tiles", STYLE_VECTORS, plan_tiles, choose_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
      "cl/copy/tiles.cl", "input and output have different orders of axes, or rows are short"},
-    {"transpose", STYLE_LOCAL, plan_transpose, launch_transpose,
+    {"transpose", STYLE_LOCAL, plan_transpose, choose_transpose,
      1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_transpose",
      "cl/copy/local.cl", "input and output have different orders of axes"},
-    {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
+    {"lines", STYLE_VECTORS, plan_lines, choose_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long contiguous rows, with an output too large for caches"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "copy",
+    {"single", STYLE_SINGLE, plan_elements, choose_elements, 0, "core/copies", "copy",
      "cl/core/copies.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
+    {"elements", STYLE_GENERAL, plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/copies",
      "copy", "cl/core/copies.cl", "anything"},
 };
 
 static const struct variant absolute_variants[] = {
-    {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
+    {"lines", STYLE_VECTORS, plan_lines, choose_lines, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long contiguous rows, with an output too large for caches"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "absolute",
+    {"single", STYLE_SINGLE, plan_elements, choose_elements, 0, "core/copies", "absolute",
      "cl/core/copies.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
+    {"elements", STYLE_GENERAL, plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/copies",
      "absolute", "cl/core/copies.cl", "anything"},
 };
 

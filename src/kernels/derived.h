@@ -44,9 +44,6 @@ void derived_forget(struct launcher *self, struct device_storage *storage);
 /* Frees all tables. */
 void derived_forget_all(struct launcher *self);
 
-/* Has tables of a failed step's inputs filled again: they may be incomplete. */
-void derived_distrust(struct launcher *self, const struct step *step);
-
 /* Frees all tables if they take more than 64 MiB and more than four times the plan's memory. Called
  * between steps: one step adds at most the tables of its own operands. */
 void derived_limit(struct launcher *self);

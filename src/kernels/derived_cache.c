@@ -204,13 +204,6 @@ void derived_forget_all(struct launcher *self)
         derived_forget(self, &self->storages[id]);
 }
 
-void derived_distrust(struct launcher *self, const struct step *step)
-{
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            self->storages[step->in[i]->storage->id].version++;
-}
-
 void derived_limit(struct launcher *self)
 {
     if (self->cache.bytes / DERIVED_TIMES > self->plan->bytes_peak + DERIVED_BYTES / DERIVED_TIMES)

@@ -58,7 +58,7 @@ static bool lie_side_by_side(const struct space *space, uint32_t operand, int64_
 }
 
 /* Launches work-groups with one value for each work-item. */
-static enum healcl_status launch_values(struct job *job, size_t local_size,
+static enum healcl_status choose_values(struct job *job, size_t local_size,
                                         struct healcl_error *error)
 {
     job->space.elements_per_item = 1;
@@ -66,7 +66,7 @@ static enum healcl_status launch_values(struct job *job, size_t local_size,
                              error);
 }
 
-static enum healcl_status launch_digits(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_digits(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -87,18 +87,18 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
     job_add_written(&job, SLOT_STATUS);
     return plan->variant->style == STYLE_LOCAL
-               ? launch_values(&job, self->device->tuning.local_size, error)
+               ? choose_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
 }
 
 static const struct variant digits_variants[] = {
-    {"vectors", STYLE_VECTORS, plan_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
+    {"vectors", STYLE_VECTORS, plan_digit_vectors, choose_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight or more contiguous digits for each value"},
-    {"local", STYLE_LOCAL, plan_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
+    {"local", STYLE_LOCAL, plan_local, choose_digits, OVER_ANY_VIEW, "digits/digits",
      "digits_local", "cl/digits/digits.cl", "up to 65536 digits"},
-    {"single", STYLE_SINGLE, plan_digits, launch_digits, 0, "digits/digits", "digits",
+    {"single", STYLE_SINGLE, plan_digits, choose_digits, 0, "digits/digits", "digits",
      "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_digits, launch_digits, OVER_ANY_VIEW, "digits/digits",
+    {"elements", STYLE_GENERAL, plan_digits, choose_digits, OVER_ANY_VIEW, "digits/digits",
      "digits", "cl/digits/digits.cl", "anything"},
 };
 
@@ -180,7 +180,7 @@ static const char *plan_full_q_local(const struct step *step, const struct healc
 }
 
 /* Work-groups are small enough for their words to fit into local or private memory. */
-static enum healcl_status launch_full_q(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_full_q(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -212,19 +212,19 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
     }
     job_add_written(&job, SLOT_STATUS);
-    return plan->variant->style == STYLE_LOCAL ? launch_values(&job, plan->local_size, error)
+    return plan->variant->style == STYLE_LOCAL ? choose_values(&job, plan->local_size, error)
                                                : job_launch_of(&job, plan->local_size, error);
 }
 
 static const struct variant full_q_variants[] = {
-    {"vectors", STYLE_VECTORS, plan_full_q_vectors, launch_full_q, OVER_ELEMENTS, "digits/digits",
+    {"vectors", STYLE_VECTORS, plan_full_q_vectors, choose_full_q, OVER_ELEMENTS, "digits/digits",
      "digits_full_q_vectors", "cl/digits/digits.cl",
      "contiguous values, with moduli that fit into private memory"},
-    {"local", STYLE_LOCAL, plan_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"local", STYLE_LOCAL, plan_full_q_local, choose_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q_local", "cl/digits/digits.cl", "moduli that fit into local memory"},
-    {"single", STYLE_SINGLE, plan_full_q, launch_full_q, 0, "digits/digits", "digits_full_q",
+    {"single", STYLE_SINGLE, plan_full_q, choose_full_q, 0, "digits/digits", "digits_full_q",
      "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_full_q, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"elements", STYLE_GENERAL, plan_full_q, choose_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "anything"},
 };
 

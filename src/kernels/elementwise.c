@@ -151,7 +151,7 @@ static int64_t last_moduli(const struct periodic_moduli *moduli, int64_t n)
     return place;
 }
 
-static enum healcl_status launch_vectors(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_vectors(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -218,7 +218,7 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
 }
 
 /* Blocks of the groups' axis become the last axis, and the groups follow behind it. */
-static enum healcl_status launch_interleaved(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_interleaved(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -264,7 +264,7 @@ static uint32_t width_of_any(const struct step *step)
     return step->in[1] || step->kind == STEP_CHAIN ? 1 : VECTOR_MOST;
 }
 
-static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -378,7 +378,7 @@ static const char *plan_repeated(const struct step *step, const struct healcl_de
     return axes_are_compiled(space, device) ? NULL : "no kernel is compiled for this view";
 }
 
-static enum healcl_status launch_repeated(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_repeated(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -452,7 +452,7 @@ static const char *plan_residues(const struct step *step, const struct healcl_de
     return axes_are_compiled(&plan->space, device) ? NULL : "no kernel is compiled for this view";
 }
 
-static enum healcl_status launch_residues(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_residues(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -489,7 +489,7 @@ static const char *plan_constant(const struct step *step, const struct healcl_de
 }
 
 /* Uses Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
-static enum healcl_status launch_constant(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_constant(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -506,22 +506,22 @@ static enum healcl_status launch_constant(struct launcher *self, const struct va
 }
 
 static const struct variant elementwise_variants[] = {
-    {"vectors", STYLE_VECTORS, plan_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
+    {"vectors", STYLE_VECTORS, plan_vectors, choose_vectors, MULTIPLIED, "vectors", NULL,
      "cl/modular/vectors.cl",
      "contiguous rows of eight elements or more, with moduli that repeat along them"},
-    {"interleaved", STYLE_VECTORS, plan_interleaved, launch_interleaved, MULTIPLIED, "vectors",
+    {"interleaved", STYLE_VECTORS, plan_interleaved, choose_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "groups of 1, 2 or 4 contiguous elements, with equal moduli along a long axis"},
-    {"constant", STYLE_LOCAL, plan_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core/constant",
+    {"constant", STYLE_LOCAL, plan_constant, choose_constant, WIDE_OVER_ANY_VIEW, "core/constant",
      "modmul_constant", "cl/core/constant.cl", "a product by a scalar, modulo a scalar"},
-    {"repeated", STYLE_LOCAL, plan_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
+    {"repeated", STYLE_LOCAL, plan_repeated, choose_repeated, OVER_ANY_VIEW, "modular/repeated",
      NULL, "cl/modular/repeated.cl",
      "products and sums with an operand that is constant along an axis, as moduli are"},
-    {"residues", STYLE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core/residues",
+    {"residues", STYLE_LOCAL, plan_residues, choose_residues, WIDE_OVER_ANY_VIEW, "core/residues",
      NULL, "cl/core/residues.cl", "operands that the plan knows to be residues"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/elementwise", NULL,
+    {"single", STYLE_SINGLE, plan_elements, choose_elements, 0, "core/elementwise", NULL,
      "cl/core/elementwise.cl", "up to 2^31 elements"},
-    {"table", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/elementwise",
+    {"table", STYLE_GENERAL, plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/elementwise",
      NULL, "cl/core/elementwise.cl", "anything"},
 };
 

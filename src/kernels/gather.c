@@ -67,7 +67,7 @@ static void allow_vectors(struct job *job, const struct step *step, int64_t stri
         job->width = 1;
 }
 
-static enum healcl_status launch(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -88,13 +88,13 @@ static enum healcl_status launch(struct launcher *self, const struct variant_pla
 }
 
 static const struct variant variants[] = {
-    {"rows", STYLE_VECTORS, plan_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
+    {"rows", STYLE_VECTORS, plan_rows, choose, OVER_ELEMENTS, "gather/gather", "gather_rows",
      "cl/gather/gather.cl", "most elements of long contiguous rows"},
-    {"lines", STYLE_VECTORS, plan_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
+    {"lines", STYLE_VECTORS, plan_lines, choose, OVER_ELEMENTS, "gather/gather", "gather_lines",
      "cl/gather/gather.cl", "contiguous elements that share an index"},
-    {"single", STYLE_SINGLE, plan_elements, launch, 0, "gather/gather", "gather",
+    {"single", STYLE_SINGLE, plan_elements, choose, 0, "gather/gather", "gather",
      "cl/gather/gather.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch, WIDE_OVER_ANY_VIEW, "gather/gather",
+    {"elements", STYLE_GENERAL, plan_elements, choose, WIDE_OVER_ANY_VIEW, "gather/gather",
      "gather", "cl/gather/gather.cl", "anything"},
 };
 

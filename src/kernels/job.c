@@ -351,8 +351,8 @@ enum healcl_status job_add_to_template(const struct job *job, struct healcl_erro
 }
 
 /* rounds: loop iterations of one work-item. */
-static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
-                                 uint64_t rounds, struct healcl_error *error)
+static enum healcl_status add_launch(struct job *job, uint64_t groups, size_t local_size,
+                                     uint64_t rounds, struct healcl_error *error)
 {
     uint64_t limit = job->launcher->device->info.loop_limit;
     if (limit > 0 && rounds > limit)
@@ -403,8 +403,8 @@ enum healcl_status job_launch_of(struct job *job, size_t local_size, struct heal
         per_item = 1;
     job->space.elements_per_item = per_item;
     uint64_t per_group = per_item * local_size;
-    return launch(job, (elements + per_group - 1) / per_group, local_size, per_item * rounds,
-                  error);
+    return add_launch(job, (elements + per_group - 1) / per_group, local_size, per_item * rounds,
+                      error);
 }
 
 enum healcl_status job_launch(struct job *job, struct healcl_error *error)
@@ -415,5 +415,5 @@ enum healcl_status job_launch(struct job *job, struct healcl_error *error)
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
                                      struct healcl_error *error)
 {
-    return launch(job, groups, local_size, job->rounds, error);
+    return add_launch(job, groups, local_size, job->rounds, error);
 }

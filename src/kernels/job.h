@@ -54,7 +54,7 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values);
 void job_add_uint(struct job *job, uint32_t value);
 /* Adds a value that each step gives: SLOT_A to SLOT_Q_NUMBER. */
 void job_add_scalar(struct job *job, int slot);
-/* Adds a structure, which must stay valid until the launch. */
+/* Adds a structure, which must stay valid until the launch is added. */
 void job_add_value(struct job *job, const void *value, size_t size);
 
 /* Whether a job without a granule compiles its kernel for the axes of this space. */
@@ -63,15 +63,15 @@ bool axes_are_compiled(const struct space *space, const struct healcl_device *de
 /* Adds the launch as it is to the template. */
 enum healcl_status job_add_to_template(const struct job *job, struct healcl_error *error);
 
-/* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the loops need more
- * iterations than the device can do. job_launch_groups has the same error. */
+/* Adds a launch over the elements [first, end) of the space to the template. HEALCL_REFUSED: the
+ * loops need more iterations than the device can do. job_launch_groups has the same error. */
 enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
 /* As job_launch, in work-groups of local_size work-items. That is 1 for kernels with large private
  * arrays: PoCL keeps the arrays of a whole group on a thread's stack. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error);
 
-/* Launches `groups` work-groups of local_size work-items each. */
+/* Adds a launch of `groups` work-groups of local_size work-items each. */
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
                                      struct healcl_error *error);
 

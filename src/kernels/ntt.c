@@ -101,7 +101,7 @@ static void add_tables(struct job *job, const struct transform *transform)
 /* ---------------------------------------------------------------- any length, any layout */
 
 /* Transforms the rows [first, first + count). scratch: a slot. */
-static enum healcl_status launch_stages_of_rows(struct launcher *self,
+static enum healcl_status choose_stages_of_rows(struct launcher *self,
                                                 const struct transform *transform, int scratch,
                                                 int64_t first, int64_t count,
                                                 struct healcl_error *error)
@@ -142,7 +142,7 @@ static const char *plan_stages(const struct step *step, const struct healcl_devi
 }
 
 /* The general variant: any length, any layout. */
-static enum healcl_status launch_stages(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_stages(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -155,7 +155,7 @@ static enum healcl_status launch_stages(struct launcher *self, const struct vari
     const int scratch = add_rows(self, &transform, rows, 1, &at_once);
     for (int64_t first = 0; first < rows; first += at_once) {
         int64_t count = rows - first < at_once ? rows - first : at_once;
-        TRY(launch_stages_of_rows(self, &transform, scratch, first, count, error));
+        TRY(choose_stages_of_rows(self, &transform, scratch, first, count, error));
     }
     return HEALCL_OK;
 }
@@ -316,7 +316,7 @@ static uint32_t lane_first(const struct transform_pass *pass, const struct rows 
 
 /* Launches a pass over the rows [first, end). If rows are interleaved, the range has whole l. perm
  * is for blocks; NULL: values are not permuted. */
-static enum healcl_status launch_pass(struct launcher *self, const struct transform *transform,
+static enum healcl_status choose_pass(struct launcher *self, const struct transform *transform,
                                       const struct transform_passes *passes, bool is_columns,
                                       const struct rows *out, const struct rows *in, int perm,
                                       int64_t first, int64_t end, struct healcl_error *error)
@@ -378,7 +378,7 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
 }
 
 /* Transforms rows by two passes. */
-static enum healcl_status launch_in_two(struct launcher *self, struct transform *transform,
+static enum healcl_status choose_in_two(struct launcher *self, struct transform *transform,
                                         const struct transform_passes *passes,
                                         const struct rows *out, const struct rows *in,
                                         struct healcl_error *error)
@@ -407,13 +407,13 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
             between.layout.offset = -first * n;
         }
         for (int pass = 0; pass < 2; pass++)
-            TRY(launch_pass(self, transform, passes, (pass == 1) == transform->inverse,
+            TRY(choose_pass(self, transform, passes, (pass == 1) == transform->inverse,
                             path[pass + 1], path[pass], perm, first, end, error));
     }
     return HEALCL_OK;
 }
 
-static enum healcl_status launch_registers(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_registers(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -424,8 +424,8 @@ static enum healcl_status launch_registers(struct launcher *self, const struct v
         .slot = STEP_OUT, .dtype = step->out->storage->dtype, .layout = step->out->layout};
     const struct rows in = {.slot = 0, .dtype = a->storage->dtype, .layout = a->layout};
     if (plan->passes.columns.stages > 0)
-        return launch_in_two(self, &transform, &plan->passes, &out, &in, error);
-    return launch_pass(self, &transform, &plan->passes, false, &out, &in,
+        return choose_in_two(self, &transform, &plan->passes, &out, &in, error);
+    return choose_pass(self, &transform, &plan->passes, false, &out, &in,
                        step->in[3] ? transform.perm : SLOT_NONE, 0, transform_rows(step), error);
 }
 
@@ -518,7 +518,7 @@ static int64_t limit_batch(const struct launcher *self, int64_t batch_rows, int6
     return batch_rows;
 }
 
-static enum healcl_status launch_rows(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -595,7 +595,7 @@ static const char *plan_single(const struct step *step, const struct healcl_devi
                : "a row does not fit into local memory";
 }
 
-static enum healcl_status launch_single(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_single(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -623,14 +623,14 @@ enum {
 };
 
 static const struct variant variants[] = {
-    {"registers", STYLE_LOCAL, plan_registers, launch_registers, TILED, "ntt/registers", NULL,
+    {"registers", STYLE_LOCAL, plan_registers, choose_registers, TILED, "ntt/registers", NULL,
      "cl/ntt/registers.cl", "rows that two passes can transform"},
-    {"single", STYLE_SINGLE, plan_single, launch_single, 0, "ntt/single", NULL, "cl/ntt/single.cl",
+    {"single", STYLE_SINGLE, plan_single, choose_single, 0, "ntt/single", NULL, "cl/ntt/single.cl",
      "rows that fit into local memory"},
-    {"rows", STYLE_VECTORS, plan_rows, launch_rows,
+    {"rows", STYLE_VECTORS, plan_rows, choose_rows,
      1 << TUNABLE_past_caches_bytes | 1 << TUNABLE_multiply, "ntt/rows", NULL, "cl/ntt/rows.cl",
      "rows of 256 elements or more"},
-    {"stages", STYLE_GENERAL, plan_stages, launch_stages, SHARED | 1 << TUNABLE_elements_per_item,
+    {"stages", STYLE_GENERAL, plan_stages, choose_stages, SHARED | 1 << TUNABLE_elements_per_item,
      "ntt/general", NULL, "cl/ntt/general.cl", "anything"},
 };
 

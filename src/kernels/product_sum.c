@@ -40,7 +40,7 @@ static const char *plan_product_columns(const struct step *step, const struct he
 }
 
 /* The space is as modmul_axis_sum_vectors expects it. */
-static enum healcl_status launch_product_columns(struct launcher *self,
+static enum healcl_status choose_product_columns(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
@@ -86,7 +86,7 @@ static const char *plan_product_weights(const struct step *step, const struct he
                                                      : NULL;
 }
 
-static enum healcl_status launch_product_weights(struct launcher *self,
+static enum healcl_status choose_product_weights(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
@@ -125,7 +125,7 @@ static const char *plan_product_rows(const struct step *step, const struct healc
     return moduli_are_periodic(step, 2, &period) ? NULL : "moduli do not repeat";
 }
 
-static enum healcl_status launch_product_rows(struct launcher *self,
+static enum healcl_status choose_product_rows(struct launcher *self,
                                               const struct variant_plan *plan,
                                               struct healcl_error *error)
 {
@@ -205,7 +205,7 @@ static const char *plan_shared_products(const struct step *step, const struct he
     return plan->products.sharing.parts > 1 ? NULL : "there are many columns";
 }
 
-static enum healcl_status launch_shared_products(struct launcher *self,
+static enum healcl_status choose_shared_products(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
@@ -217,7 +217,7 @@ static enum healcl_status launch_shared_products(struct launcher *self,
     job.rounds = (uint64_t)(sum->a.shape[1] / sharing->parts + 1);
     JOB_ADD_LONGS(&job, sum->a.shape[1], sum->a.stride[1], sum->b.stride[1], sum->a.shape[1]);
     job_add_uint(&job, (uint32_t)job.space.end);
-    return sum_launch_shared(&job, sharing, error);
+    return sum_choose_shared(&job, sharing, error);
 }
 
 static const char *plan_items(const struct step *step, const struct healcl_device *device,
@@ -260,7 +260,7 @@ static int64_t find_rows(const struct space *space, bool permutes, uint64_t item
     return most;
 }
 
-static enum healcl_status launch_product_items(struct launcher *self,
+static enum healcl_status choose_product_items(struct launcher *self,
                                                const struct variant_plan *plan,
                                                struct healcl_error *error)
 {
@@ -297,7 +297,7 @@ static enum healcl_status launch_product_items(struct launcher *self,
             axis++;
         job_define_number(&job, "SHORT_AXIS", axis);
     }
-    return sum_launch_items(&job, plan->step, &rows, (uint32_t)count, error);
+    return sum_choose_items(&job, plan->step, &rows, (uint32_t)count, error);
 }
 
 /* Whether an operand is constant along an axis: b, or else a. *by_a: it is a. */
@@ -332,7 +332,7 @@ static const char *plan_product_groups(const struct step *step, const struct hea
     return obstacle ? obstacle : step->in[3] ? "there is a permutation" : NULL;
 }
 
-static enum healcl_status launch_product_groups(struct launcher *self,
+static enum healcl_status choose_product_groups(struct launcher *self,
                                                 const struct variant_plan *plan,
                                                 struct healcl_error *error)
 {
@@ -377,7 +377,7 @@ static enum healcl_status launch_product_groups(struct launcher *self,
 
 /* Sums a part of the products at a time. The space is [reps,k,n]. out and b have stride m along n,
  * a has stride l. */
-static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
+static enum healcl_status choose_modmul_axis_sum(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
@@ -411,48 +411,48 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
 }
 
 static const struct variant product_variants[] = {
-    {"weights", STYLE_VECTORS, plan_product_weights, launch_product_weights, MULTIPLIED, "products",
+    {"weights", STYLE_VECTORS, plan_product_weights, choose_product_weights, MULTIPLIED, "products",
      "modmul_axis_sum_weights", "cl/sum/product_weights.cl",
      "b is constant along n, and all moduli share a; n is a multiple of eight; up to 64 terms"},
-    {"vectors", STYLE_VECTORS, plan_product_columns, launch_product_columns, MULTIPLIED, "products",
+    {"vectors", STYLE_VECTORS, plan_product_columns, choose_product_columns, MULTIPLIED, "products",
      "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
      "contiguous rows of a multiple of eight elements"},
-    {"rows", STYLE_VECTORS, plan_product_rows, launch_product_rows, MULTIPLIED, "products",
+    {"rows", STYLE_VECTORS, plan_product_rows, choose_product_rows, MULTIPLIED, "products",
      "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, with 1, 2, 4 or 8 moduli"},
-    {"single", STYLE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core/sums",
+    {"single", STYLE_SINGLE, plan_products, choose_modmul_axis_sum, 0, "core/sums",
      "modmul_axis_sum", "cl/core/sums.cl", "up to 2^31 elements"},
-    {"shared", STYLE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
+    {"shared", STYLE_LOCAL, plan_shared_products, choose_shared_products, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
      "at least 17 terms for few sums, or adjacent terms; at least 8192 in all, or 256 for a sum"},
-    {"items", STYLE_LOCAL, plan_items, launch_product_items, SHARED_SUM, "sum/items",
+    {"items", STYLE_LOCAL, plan_items, choose_product_items, SHARED_SUM, "sum/items",
      "modmul_axis_sum_items", "cl/sum/items.cl",
      "at least 8192 terms, or 256 for a sum; permuted rows of a power of two, from 256"},
-    {"interleaved", STYLE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
+    {"interleaved", STYLE_VECTORS, plan_product_groups, choose_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n or reps is a multiple of eight, and there is no permutation"},
-    {"elements", STYLE_GENERAL, plan_products, launch_modmul_axis_sum, OVER_ANY_VIEW, "core/sums",
+    {"elements", STYLE_GENERAL, plan_products, choose_modmul_axis_sum, OVER_ANY_VIEW, "core/sums",
      "modmul_axis_sum", "cl/core/sums.cl", "anything"},
 };
 
 /* The last sum of a batch may have fewer terms. If the kernel cannot handle this, it is launched
  * alone. */
-static enum healcl_status launch_sums(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_sums(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
     struct variant_plan part = *plan;
     struct product_sum *sum = &part.products.sum;
     if (sum->last_terms == sum->a.shape[1] || plan->launches == 1)
-        return plan->variant->launch(self, plan, error);
+        return plan->variant->choose(self, plan, error);
     sum->batch--;
-    TRY(plan->variant->launch(self, &part, error));
+    TRY(plan->variant->choose(self, &part, error));
     sum->out.offset += sum->batch * sum->out_distance;
     sum->a.offset += sum->batch * sum->a_distance;
     sum->b.offset += sum->batch * sum->b_distance;
     sum->a.shape[1] = sum->b.shape[1] = sum->last_terms;
     sum->batch = 1;
-    return plan->variant->launch(self, &part, error);
+    return plan->variant->choose(self, &part, error);
 }
 
 const struct family family_modmul_axis_sum = {"modmul_axis_sum", FAMILY_sum, product_variants,
                                               sizeof product_variants / sizeof *product_variants,
-                                              launch_sums};
+                                              choose_sums};

@@ -74,7 +74,7 @@ const char *sum_local_obstacle(const struct step *step, const struct healcl_devi
                                                      : NULL;
 }
 
-enum healcl_status sum_launch_shared(struct job *job, const struct sharing *sharing,
+enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
                                      struct healcl_error *error)
 {
     uint64_t columns = (uint64_t)sharing->inner * sharing->rows;
@@ -117,7 +117,7 @@ enum healcl_status sum_begin(struct job *job, struct launcher *self,
     return HEALCL_OK;
 }
 
-enum healcl_status sum_launch_items(struct job *job, const struct step *step,
+enum healcl_status sum_choose_items(struct job *job, const struct step *step,
                                     const struct product_rows *rows, uint32_t count,
                                     struct healcl_error *error)
 {

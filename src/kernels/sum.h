@@ -35,8 +35,8 @@ struct sharing sum_share_terms(const struct healcl_device *device, uint64_t colu
 const char *sum_local_obstacle(const struct step *step, const struct healcl_device *device,
                                int64_t terms);
 
-/* Adds the remaining arguments, and launches over all elements of the job's space. */
-enum healcl_status sum_launch_shared(struct job *job, const struct sharing *sharing,
+/* Adds the remaining arguments, and a launch over all elements of the job's space. */
+enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
                                      struct healcl_error *error);
 
 /* Begins a job with the first arguments of all kernels of modmul_axis_sum: the space, the tensors,
@@ -46,10 +46,10 @@ enum healcl_status sum_begin(struct job *job, struct launcher *self,
                              const struct variant_plan *plan, bool adds,
                              struct healcl_error *error);
 
-/* Launches a kernel of cl/sum/items.cl over the space of a job. Each work-item, or element of a
- * tile, has `count` rows. With a permutation, tiles cover n, and the space does not have that
+/* Adds a launch of a kernel of cl/sum/items.cl over the space of a job. Each work-item, or element
+ * of a tile, has `count` rows. With a permutation, tiles cover n, and the space does not have that
  * axis. */
-enum healcl_status sum_launch_items(struct job *job, const struct step *step,
+enum healcl_status sum_choose_items(struct job *job, const struct step *step,
                                     const struct product_rows *rows, uint32_t count,
                                     struct healcl_error *error);
 

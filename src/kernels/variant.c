@@ -150,7 +150,7 @@ enum healcl_status choose_variant(struct launcher *self, const struct step *step
     struct variant_plan plan;
     plan_variant(step, self->device, &plan);
     const struct family *family = family_of(step->kind);
-    return (family->launch ? family->launch : plan.variant->launch)(self, &plan, error);
+    return (family->choose ? family->choose : plan.variant->choose)(self, &plan, error);
 }
 
 enum healcl_status launch_step(struct launcher *self, const struct step *step,
@@ -160,8 +160,6 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
     enum healcl_status status = template_launch(self, step, step, error);
     if (status == HEALCL_OK)
         launcher_storage_written(self, step->out->storage);
-    else
-        derived_distrust(self, step);
     return status;
 }
 

@@ -88,7 +88,7 @@ struct variant {
     const char *(*plan)(const struct step *step, const struct healcl_device *device,
                         struct variant_plan *plan);
     /* Adds the launches of a step that the variant can run to the template that is being made. */
-    enum healcl_status (*launch)(struct launcher *self, const struct variant_plan *plan,
+    enum healcl_status (*choose)(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error);
     uint32_t tunables;   /* that affect it: bit t for enum tunable t */
     const char *program; /* its kernel's program, see struct launch */
@@ -102,8 +102,8 @@ struct family {
     enum kernel_family preference; /* the tuning's entry that sets its style */
     const struct variant *variants;
     size_t count;
-    /* As a variant's launch, in several parts if necessary. NULL: in one part. */
-    enum healcl_status (*launch)(struct launcher *self, const struct variant_plan *plan,
+    /* As a variant's choose, in several parts if necessary. NULL: in one part. */
+    enum healcl_status (*choose)(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error);
 };
 

@@ -250,7 +250,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
 
 /* ---------------------------------------------------------------- launches */
 
-static enum healcl_status launch_picked(struct launcher *self, const struct step *step,
+static enum healcl_status choose_picked(struct launcher *self, const struct step *step,
                                         const struct pick *picked, struct healcl_error *error)
 {
     const struct vendor_kernel *kernel = picked->kernel;
@@ -287,7 +287,7 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
 
 /* ---------------------------------------------------------------- operations */
 
-static enum healcl_status launch_operation(struct launcher *self, const struct variant_plan *plan,
+static enum healcl_status choose_operation(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
@@ -295,7 +295,7 @@ static enum healcl_status launch_operation(struct launcher *self, const struct v
     if (!picked.kernel)
         REFUSE_FOR(error, OPERATION, "it has neither a kernel for %s nor a body",
                    self->device->info.name);
-    TRY(launch_picked(self, step, &picked, error));
+    TRY(choose_picked(self, step, &picked, error));
     if (step->vendor->ran)
         *step->vendor->ran = picked.choice + 1;
     return HEALCL_OK;
@@ -309,7 +309,7 @@ static const char *plan_operation(const struct step *step, const struct healcl_d
 }
 
 static const struct variant variants[] = {
-    {"a manifest's", STYLE_GENERAL, plan_operation, launch_operation, 0, "", NULL, "a vendor's",
+    {"a manifest's", STYLE_GENERAL, plan_operation, choose_operation, 0, "", NULL, "a vendor's",
      "always"},
 };
 
@@ -388,7 +388,7 @@ enum healcl_status choose_replacement(struct launcher *self, const struct step *
     const struct pick picked = pick_for(self->plan, step, self->device, &made, &refused);
     *is_chosen = picked.kernel != NULL;
     if (*is_chosen)
-        return launch_picked(self, step, &picked, error);
+        return choose_picked(self, step, &picked, error);
     const enum healcl_status status = refused.status;
     self->device->programs->manifest_is_wrong |= status != HEALCL_OK;
     if (status != HEALCL_OK)

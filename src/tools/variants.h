@@ -10,7 +10,7 @@ struct variant_row {
     const struct variant *variant;
     const char *kernel;          /* NULL: none was launched */
     const char *obstacle;        /* why it could not run its last step; or NULL */
-    uint64_t launches, recorded; /* launches; `recorded` of them were replayed */
+    uint64_t launches, recorded; /* launches; `recorded` of them with their own kernel objects */
     uint32_t calls, failed;      /* calls that launched it; those that were not right */
     bool is_in_call;
     unsigned planned; /* set of forms of its launches in calls so far: plan_form */

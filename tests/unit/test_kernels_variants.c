@@ -52,7 +52,7 @@ static void tables_are_whole(void **state)
         for (size_t i = 0; i < family->count; i++) {
             const struct variant *variant = &family->variants[i];
             bool is_last = i + 1 == family->count;
-            assert_non_null(variant->launch);
+            assert_non_null(variant->choose);
             assert_non_null(variant->plan);
             if (is_last)
                 assert_int_equal(variant->style, STYLE_GENERAL);

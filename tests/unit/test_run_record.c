@@ -1,4 +1,4 @@
-/* Sessions record their launches: later runs only enqueue, until what a launch depends on changes.
+/* Sessions keep what is chosen for their steps: later runs only enqueue, until that changes.
  */
 #include "helper_device.h"
 
@@ -159,7 +159,7 @@ static void later_runs_only_enqueue(void **state)
     (void)state;
     open_sessions("gpu");
     bind(INPUT_A, a);
-    for (int i = 0; i < 3; i++) /* tables are derived, launches are recorded, and enqueued again */
+    for (int i = 0; i < 3; i++) /* tables are filled, kernel objects made, and used again */
         assert_false(run_both());
     memcpy(before, helper.count, sizeof before);
     blocked_between = 0;
@@ -262,7 +262,7 @@ static void tunings_count(void **state)
 }
 
 /* Each call of the third run in turn reports that memory ran out. If a launch does, it is tried
- * again, and what was recorded is dropped: drivers may keep memory alive that is an argument. */
+ * again, and kernel objects are released: drivers may keep memory alive that is an argument. */
 static void memory_runs_out(void **state)
 {
     uint64_t calls = 0, launches = 0;
