@@ -20,8 +20,9 @@ struct compile_command {
     const char *output, *emit, *target, *from;
     bool cache;
     glob_t bundled;          /* cache: the bundled files, if none is named */
-    struct record record;    /* programs built for the device */
     struct package *package; /* the package being made */
+    size_t cached_count;     /* programs, and bytes of their binaries */
+    uint64_t cached_bytes;
 };
 
 /* Runs a transcript and verifies it, to build all programs that it needs. */
@@ -70,16 +71,30 @@ static void name_device(cJSON *manifest, const struct device_info *info)
              STRING("version", info->version));
 }
 
-/* Runs all transcripts, and records the programs that were built. */
-static enum healcl_status record(struct compile_command *self, bool with_binaries,
-                                 struct healcl_error *error)
+/* The next program that was built, or the first one. */
+static const struct device_program *next_program(const struct compile_command *self,
+                                                 const struct device_program *program)
+{
+    return device_next_program(self->job.device, program);
+}
+
+static enum healcl_status get_binary(const struct compile_command *self,
+                                     const struct device_program *program, unsigned char **binary,
+                                     size_t *bytes, struct healcl_error *error)
+{
+    TRY_PREFIX(binary_get(self->job.device, program->id, binary, bytes, error),
+               "program '%s': ", program->name);
+    return HEALCL_OK;
+}
+
+/* Runs all transcripts, to build their programs, and begins the manifest. */
+static enum healcl_status build_all(struct compile_command *self, struct healcl_error *error)
 {
     char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
     TRY(open_device(self, error));
     /* The package must also contain the self-test's programs. */
     TRY(self_test_run(self->job.device, error));
     TRY(run_files(self, error));
-    TRY(device_record(self->job.device, with_binaries, &self->record, error));
     tuning_format(&self->job.device->tuning, tuning);
     kernel_choices_format(&self->job.device->programs->choices, choices);
     cJSON *manifest = self->package->manifest = cJSON_CreateObject();
@@ -132,11 +147,13 @@ static enum healcl_status write_package(const struct compile_command *self,
 
 static enum healcl_status pack(struct compile_command *self, struct healcl_error *error)
 {
-    TRY(record(self, true, error));
-    for (size_t i = 0; i < self->record.count; i++) {
-        struct recorded_program *program = &self->record.programs[i];
-        add_binary(self->package, program->key, program->binary, program->bytes);
-        program->binary = NULL;
+    TRY(build_all(self, error));
+    const struct device_program *program = NULL;
+    while ((program = next_program(self, program)) != NULL) {
+        unsigned char *binary;
+        size_t bytes;
+        TRY(get_binary(self, program, &binary, &bytes, error));
+        add_binary(self->package, program->key, binary, bytes);
     }
     return write_package(self, error);
 }
@@ -177,9 +194,9 @@ static void emit_defines(const char *options, FILE *stream)
  * kernels. The manifest names 003_ntt_rows.bin for it. If all programs become one image, its
  * kernels begin with p003_. */
 static enum healcl_status emit_source(const struct compile_command *self, size_t number,
-                                      cJSON *programs, struct healcl_error *error)
+                                      const struct device_program *program, cJSON *programs,
+                                      struct healcl_error *error)
 {
-    const struct recorded_program *program = &self->record.programs[number];
     char name[80], file_name[96];
     struct new_file file;
     snprintf(name, sizeof name, "%03zu_%.50s", number, program->name);
@@ -187,10 +204,12 @@ static enum healcl_status emit_source(const struct compile_command *self, size_t
         *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
     snprintf(file_name, sizeof file_name, "%s.cl", name);
     TRY(emit_open(self, file_name, &file, error));
-    emit_defines(program->options, file.stream);
-    fprintf(file.stream, "// kernels: %s\n", program->kernels);
-    TRY(end_file(&file, device_write_source(self->job.device, program->name, file.stream, error),
-                 error));
+    emit_defines(program->all_options, file.stream);
+    fputs("// kernels:", file.stream);
+    for (const struct shared_kernel *kernel = program->kernels; kernel; kernel = kernel->next)
+        fprintf(file.stream, " %s", kernel->name);
+    fputc('\n', file.stream);
+    TRY(end_file(&file, device_write_source(self->job.device, program, file.stream, error), error));
     if (is_one_source(self))
         snprintf(file_name, sizeof file_name, "p%03zu_", number);
     else
@@ -208,12 +227,14 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
         FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", self->emit, strerror(errno));
     if (setenv("HEALCL_AS", is_one_source(self) ? "accelerator" : "gpu", 0) != 0)
         NO_MEMORY(error);
-    TRY(record(self, false, error));
+    TRY(build_all(self, error));
     cJSON *manifest = self->package->manifest;
+    size_t number = 0;
     name_device(manifest, &none);
     cJSON *programs = cJSON_AddObjectToObject(manifest, "programs");
-    for (size_t i = 0; i < self->record.count; i++)
-        TRY(emit_source(self, i, programs, error));
+    const struct device_program *program = NULL;
+    while ((program = next_program(self, program)) != NULL)
+        TRY(emit_source(self, number++, program, programs, error));
     if (is_one_source(self)) {
         cJSON_AddStringToObject(manifest, PACKAGE_IMAGE, "workload.aocx");
         TRY(emit_open(self, "one_source.awk", &file, error));
@@ -298,14 +319,18 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
     if (!self->job.device->programs->cache_directory)
         FAIL(error, HEALCL_USAGE, "there is no folder for programs: set HEALCL_CACHE_DIR to one");
     TRY(run_files(self, error));
-    TRY(device_record(self->job.device, true, &self->record, error));
     self->job.device->programs->keeps_binaries = false; /* the programs are stored here */
-    for (size_t i = 0; i < self->record.count; i++) {
-        char name[CACHE_NAME_SIZE];
-        const struct recorded_program *program = &self->record.programs[i];
-        cache_name(&self->job.device->info, "binary", 1, &program->key, name);
-        TRY(cache_write(self->job.device->programs->cache_directory, name, program->binary,
-                        program->bytes, error));
+    const struct device_program *program = NULL;
+    while ((program = next_program(self, program)) != NULL) {
+        unsigned char *binary;
+        size_t bytes;
+        TRY(get_binary(self, program, &binary, &bytes, error));
+        enum healcl_status status = cache_write(self->job.device->programs->cache_directory,
+                                                program->binary_name, binary, bytes, error);
+        free(binary);
+        TRY(status);
+        self->cached_count++;
+        self->cached_bytes += bytes;
     }
     return HEALCL_OK;
 }
@@ -332,8 +357,9 @@ static void print_compile(void *context, const cJSON *document, const struct sty
     (void)style;
     const struct package *package = self->package;
     const int shared = cJSON_GetArraySize(cJSON_GetObjectItem(package->manifest, "programs"));
-    size_t count = shared > 0 ? (size_t)shared : package->member_count;
-    uint64_t bytes = 0;
+    const size_t members = shared > 0 ? (size_t)shared : package->member_count;
+    const size_t count = members + self->cached_count;
+    uint64_t bytes = self->cached_bytes;
     if (self->emit) {
         printf("%s: sources of %zu programs; build.sh compiles them for %s\n", self->emit, count,
                self->target);
@@ -341,8 +367,6 @@ static void print_compile(void *context, const cJSON *document, const struct sty
     }
     for (size_t i = 0; i < package->member_count; i++)
         bytes += package->members[i].bytes;
-    for (size_t i = 0; self->cache && i < self->record.count; i++, count++)
-        bytes += self->record.programs[i].bytes;
     printf("%s: %s%zu programs, binaries of %s, for %s with driver %s\n",
            self->cache ? self->job.device->programs->cache_directory : self->output,
            self->cache ? "kept " : "", count, TEXT_BYTES(bytes),
@@ -409,7 +433,6 @@ static int prepare(const struct command *command, void *context)
 static void release_compile(void *context)
 {
     struct compile_command *self = context;
-    record_release(&self->record);
     package_free(self->package);
     globfree(&self->bundled);
 }

@@ -41,17 +41,17 @@ static cl_int binary_create(const struct healcl_device *device, const unsigned c
 
 /* ---------------------------------------------------------------- in the cache */
 
-bool binary_load(struct healcl_device *device, const struct program *program, const char *options)
+bool binary_load(struct healcl_device *device, struct device_program *program, const char *options)
 {
     size_t bytes = 0;
     const char *call = "";
     unsigned char *data =
         cache_read(device->programs->cache_directory, program->binary_name, &bytes);
-    struct shared_program *shared = program->shared;
-    shared->loaded = data && bytes > 0 &&
-                     binary_create(device, data, bytes, options, &shared->id, &call) == CL_SUCCESS;
+    program->loaded =
+        data && bytes > 0 &&
+        binary_create(device, data, bytes, options, &program->id, &call) == CL_SUCCESS;
     free(data);
-    return shared->loaded;
+    return program->loaded;
 }
 
 enum healcl_status binary_get(const struct healcl_device *device, cl_program id,
@@ -121,21 +121,22 @@ void binaries_decide(struct healcl_device *device)
 /* ---------------------------------------------------------------- in a package */
 
 /* Finds another program that has loaded the same image: to OpenCL both are one program. */
-static cl_int share_image(const struct healcl_device *device, const struct program *program)
+static cl_int share_image(const struct healcl_device *device, struct device_program *program)
 {
-    for (const struct program *other = device->programs->list; other; other = other->next)
-        if (other->shared->prefix && device->cl->clRetainProgram(other->shared->id) == CL_SUCCESS) {
-            program->shared->id = other->shared->id;
+    const struct device_program *other = device->shared->programs;
+    for (; other; other = other->next)
+        if (other->prefix && device->cl->clRetainProgram(other->id) == CL_SUCCESS) {
+            program->id = other->id;
             return CL_SUCCESS;
         }
     return CL_INVALID_PROGRAM;
 }
 
-enum healcl_status binary_load_packaged(struct healcl_device *device, const struct program *program,
-                                        struct healcl_error *error)
+enum healcl_status binary_load_packaged(struct healcl_device *device,
+                                        struct device_program *program, struct healcl_error *error)
 {
     const struct package *package = device->programs->package;
-    const char *prefix = package_entry(package, "programs", program->shared->key);
+    const char *prefix = package_entry(package, "programs", program->key);
     const struct package_member *member =
         package_member(package, prefix ? PACKAGE_IMAGE : program->binary_name);
     if (!member)
@@ -146,14 +147,14 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, const stru
     const char *call = "";
     cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
     if (code != CL_SUCCESS)
-        code = binary_create(device, member->data, member->bytes, "", &program->shared->id, &call);
+        code = binary_create(device, member->data, member->bytes, "", &program->id, &call);
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, call, __FILE__, __LINE__);
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
         return is_out_of_memory(code) ? HEALCL_DEVICE
                                       : device_note_unsupported(device, HEALCL_DEVICE);
     }
-    program->shared->prefix = prefix;
-    program->shared->loaded = true;
+    program->prefix = prefix;
+    program->loaded = true;
     return HEALCL_OK;
 }

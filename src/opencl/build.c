@@ -30,9 +30,9 @@ static char *build_log(struct healcl_device *device, cl_program id, const char *
 }
 
 /* The error of a failed build, with the first one of the compiler's; the detail has all of them. */
-static enum healcl_status build_error(struct healcl_device *device, const struct program *program,
-                                      cl_program id, const char *options, cl_int code,
-                                      struct healcl_error *error)
+static enum healcl_status build_error(struct healcl_device *device,
+                                      const struct device_program *program, cl_program id,
+                                      const char *options, cl_int code, struct healcl_error *error)
 {
     char head[LAUNCH_OPTIONS_SIZE + 280];
     if (!error)
@@ -51,7 +51,7 @@ static enum healcl_status build_error(struct healcl_device *device, const struct
 }
 
 /* Keeps what the compiler says of a vendor's source, once. Drivers say other things too. */
-static void keep_warnings(struct healcl_device *device, const struct program *program,
+static void keep_warnings(struct healcl_device *device, const struct device_program *program,
                           cl_program id)
 {
     struct device_programs *programs = device->programs;
@@ -69,13 +69,13 @@ static void keep_warnings(struct healcl_device *device, const struct program *pr
     free(log);
 }
 
-static enum healcl_status build_source(struct healcl_device *device, const struct program *program,
+static enum healcl_status build_source(struct healcl_device *device, struct device_program *program,
                                        const char *options, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
     struct program_texts found;
     cl_int code = CL_SUCCESS;
-    TRY(program_texts_find(device, program->name, program->text, &found, error));
+    TRY(program_texts_find(device, program, &found, error));
     cl_program id =
         cl->clCreateProgramWithSource(device->context, PROGRAM_TEXTS, found.texts, NULL, &code);
     TRY_CL(error, "clCreateProgramWithSource", code);
@@ -88,16 +88,16 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     }
     if (program->text)
         keep_warnings(device, program, id);
-    program->shared->id = id;
+    program->id = id;
     return HEALCL_OK;
 }
 
 /* Builds a program, or loads it from the package or the cache. Sets its status. The context must be
  * locked: other handles use the program then. */
-static void build(struct healcl_device *device, struct program *program, struct healcl_error *error)
+static void build(struct healcl_device *device, struct device_program *program,
+                  struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
-    const struct shared_program *shared = program->shared;
     const uint64_t start = monotonic_nanoseconds();
     char options[LAUNCH_OPTIONS_SIZE + 256];
     /* A compiler of an older version may not know that of 1.2, and yet compile all of it. */
@@ -109,118 +109,40 @@ static void build(struct healcl_device *device, struct program *program, struct 
     else if (!*program->binary_name || !binary_load(device, program, options))
         program->status = build_source(device, program, options, error);
     if (program->status == HEALCL_OK || !programs->package)
-        ++*(shared->loaded ? &programs->loaded : &programs->built);
+        ++*(program->loaded ? &programs->loaded : &programs->built);
+    program->may_be_cached = !program->loaded;
     if (program->status == HEALCL_OK)
         device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-                   shared->loaded ? "its binary loaded" : "built",
+                   program->loaded ? "its binary loaded" : "built",
                    (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
 }
 
-/* Waits while the other process is at a kernel or a program. */
-static void await_other(struct healcl_device *device, const _Atomic uint64_t *other, uint64_t hash)
+/* Notes that this process compiles a kernel or a program. If another process is compiling the same
+ * for it, waits: what that leaves in the driver's cache comes sooner than a second compilation
+ * would end. If both begin at once, both compile it. */
+static void begin_compiling(struct healcl_device *device, uint64_t hash)
 {
-    enum { AWAITED_MS = 5000 }; /* that process may have crashed */
-    if (*other != hash)
-        return;
-    size_t span = trace_begin(device->trace, "wait", "wait for the other process");
-    for (int ms = 0; ms < AWAITED_MS && *other == hash; ms++)
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    trace_end(device->trace, span);
-}
-
-/* The process that compiles ahead may be at the same kernel: what it leaves in the driver's cache
- * comes sooner than a second compilation would end. */
-static void await_compilation(struct healcl_device *device, const struct launch *launch)
-{
-    struct compile_board *board = device->programs->ahead.board;
-    if (!board || device->programs->ahead.is_on)
-        return;
-    board->run = launch_kernel_hash(launch);
-    await_other(device, &board->ahead, board->run);
-}
-
-/* Two processes that build the same program gain nothing: one waits, and finds it in the driver's
- * cache. Where both begin at once, both build it. Returns what is to be cleared after the build. */
-static _Atomic uint64_t *begin_build(struct healcl_device *device, uint64_t hash)
-{
+    enum { AWAITED_MS = 5000 }; /* the other process may have crashed */
     struct compile_board *board = device->programs->ahead.board;
     if (!board)
-        return NULL;
-    const bool is_run = !device->programs->ahead.is_on;
-    await_other(device, is_run ? &board->ahead_program : &board->run_program, hash);
-    _Atomic uint64_t *mine = is_run ? &board->run_program : &board->ahead_program;
-    *mine = hash;
-    return mine;
-}
-
-/* Moves the program to the front of the list: the next launch often wants the same one. */
-static struct program *find_program(struct healcl_device *device, const struct launch *launch,
-                                    uint64_t hash)
-{
-    for (struct program **link = &device->programs->list; *link; link = &(*link)->next) {
-        struct program *program = *link;
-        if (program->hash != hash || program->local_size != launch->local_size ||
-            program->arguments != kernel_arguments_hash(launch) ||
-            strcmp(program->name, launch->program) != 0 ||
-            strcmp(program->options, launch->options) != 0)
-            continue;
-        *link = program->next;
-        program->next = device->programs->list;
-        device->programs->list = program;
-        return program;
+        return;
+    const bool is_ahead = device->programs->ahead.is_on;
+    const _Atomic uint64_t *other = is_ahead ? &board->run : &board->ahead;
+    if (*other == hash) {
+        size_t span = trace_begin(device->trace, "wait", "wait for the other process");
+        for (int ms = 0; ms < AWAITED_MS && *other == hash; ms++)
+            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        trace_end(device->trace, span);
     }
-    return NULL;
-}
-
-/* Another handle may have built it meanwhile. */
-static enum healcl_status build_if_new(struct healcl_device *device, struct program *program,
-                                       struct healcl_error *error)
-{
-    if (program->shared->id)
-        return HEALCL_OK;
-    _Atomic uint64_t *building = begin_build(device, program->hash);
-    build(device, program, error);
-    if (building)
-        *building = 0;
-    return program->status;
-}
-
-/* *made may be there after an error. */
-static enum healcl_status make_program(struct healcl_device *device, const struct launch *launch,
-                                       struct program **made, struct healcl_error *error)
-{
-    char key[HASH_SIZE];
-    struct program *program = *made = calloc(1, sizeof *program);
-    NEED_MEMORY(program, error);
-    program->hash = launch_program_hash(launch);
-    program->name = strdup(launch->program);
-    program->options = strdup(launch->options);
-    program->text = launch->source;
-    program->arguments = kernel_arguments_hash(launch);
-    program->may_be_cached = true;
-    program->local_size = launch->local_size;
-    NEED_MEMORY(program->name && program->options, error);
-    TRY(program_identify(device, program, key, error));
-    return shared_program_enter(device, program, key, error);
-}
-
-static void add_to_list(struct healcl_device *device, struct program *program)
-{
-    program->next = device->programs->list;
-    device->programs->list = program;
+    *(is_ahead ? &board->ahead : &board->run) = hash;
 }
 
 /* ---------------------------------------------------------------- side by side */
 
 void device_list_program(struct healcl_device *device, const struct launch *launch)
 {
-    struct program *program;
-    if (launch->source || find_program(device, launch, launch_program_hash(launch)))
-        return;
-    if (make_program(device, launch, &program, NULL) == HEALCL_OK)
-        add_to_list(device, program);
-    else
-        program_free(device, program, false);
+    if (!launch->source)
+        (void)!kernel_find(device, launch, NULL);
 }
 
 /* Programs to build. Child processes build some of the first `missing` ones, and leave their
@@ -233,7 +155,7 @@ struct builds {
     int processes[BUILDS_AT_ONCE_MAX];
     _Atomic uint32_t *states; /* of missing programs, in memory shared by all processes */
     uint64_t deadline;        /* when this process stops waiting: monotonic_nanoseconds */
-    struct program *items[];
+    struct device_program *items[];
 };
 
 enum { FREE, TAKEN, BUILT }; /* states of a program */
@@ -282,16 +204,16 @@ static bool any_builder_runs(const struct builds *builds)
     return false;
 }
 
-static bool is_tried(const struct program *program)
+static bool is_tried(const struct device_program *program)
 {
-    return program->shared->id || program->status != HEALCL_OK;
+    return program->id || program->status != HEALCL_OK;
 }
 
 /* Builds a program, unless that was tried before. */
 static void build_item(struct builds *builds, size_t item)
 {
     struct trace *trace = builds->device->programs->opening_trace;
-    struct program *program = builds->items[item];
+    struct device_program *program = builds->items[item];
     if (is_tried(program))
         return;
     const size_t span = trace_begin(trace, "build", trace_keep(trace, program->name));
@@ -311,7 +233,8 @@ static size_t worker_count(const struct healcl_device *device, size_t programs)
 /* The largest first: names of transforms and sums, in reverse, come before core's. */
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(struct program *const *)b)->name, (*(struct program *const *)a)->name);
+    return strcmp((*(struct device_program *const *)b)->name,
+                  (*(struct device_program *const *)a)->name);
 }
 
 /* Has child processes build programs that are not cached. */
@@ -324,7 +247,7 @@ static void start_processes(struct builds *builds)
     if (!programs->builder || programs->added || !directory || !cache_can_write(directory))
         return;
     for (size_t i = 0; i < builds->count; i++) {
-        struct program *program = builds->items[i];
+        struct device_program *program = builds->items[i];
         if (!*program->binary_name || cache_has(directory, program->binary_name))
             continue;
         builds->items[i] = builds->items[missing];
@@ -356,20 +279,28 @@ static void build_beside_processes(struct builds *builds)
     trace_end(trace, span);
 }
 
+static bool has_item(const struct builds *builds, const struct device_program *program)
+{
+    for (size_t i = 0; i < builds->count; i++)
+        if (builds->items[i] == program)
+            return true;
+    return false;
+}
+
 /* Begins to build what a handle has listed. Returns NULL where memory ran out. */
 static struct builds *begin_builds(struct healcl_device *device)
 {
     size_t count = 0;
-    for (struct program *program = device->programs->list; program; program = program->next)
+    for (struct kernel *kernel = device->programs->kernels; kernel; kernel = kernel->next)
         count++;
     struct builds *builds = calloc(1, sizeof *builds + count * sizeof *builds->items);
     if (!builds)
         return NULL;
     builds->device = device;
     (void)pthread_mutex_lock(&device->shared->lock);
-    for (struct program *program = device->programs->list; program; program = program->next)
-        if (!is_tried(program))
-            builds->items[builds->count++] = program;
+    for (struct kernel *kernel = device->programs->kernels; kernel; kernel = kernel->next)
+        if (!is_tried(kernel->program) && !has_item(builds, kernel->program))
+            builds->items[builds->count++] = kernel->program;
     (void)pthread_mutex_unlock(&device->shared->lock);
     start_processes(builds);
     return builds;
@@ -410,7 +341,8 @@ void device_build_beside(struct healcl_device *device, char *const *arguments, s
     device->tuning.builds_at_once = 1;
     for (size_t i = 0; states && i < count / 3; i++) {
         char *const *about = arguments + 3 * i;
-        struct launch launch = {.program = about[0], .local_size = strtoul(about[2], NULL, 10)};
+        struct launch launch = {
+            .program = about[0], .kernel = "", .local_size = strtoul(about[2], NULL, 10)};
         if (!take_program(states, i))
             continue;
         snprintf(launch.options, sizeof launch.options, "%s", about[1]);
@@ -451,7 +383,7 @@ void device_build_abandon(struct healcl_device *device)
 
 /* Before the first program of a plan is built that is neither shared nor cached: has all of them
  * built, side by side. */
-static void build_plan(struct healcl_device *device, const struct program *first)
+static void build_plan(struct healcl_device *device, const struct device_program *first)
 {
     struct device_programs *programs = device->programs;
     const struct program_lister lister = programs->lister;
@@ -484,66 +416,66 @@ void device_build_ahead(struct healcl_device *device, const struct program_liste
 }
 
 /* Another handle may build the same program now: this one waits for it. */
-static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
-                                         struct healcl_error *error)
+static enum healcl_status build_or_share(struct healcl_device *device,
+                                         struct device_program *program, struct healcl_error *error)
 {
+    struct device_programs *programs = device->programs;
     (void)pthread_mutex_lock(&device->shared->lock);
-    const bool is_built = program->shared->id;
+    const bool is_known = program->id || program->failure;
     (void)pthread_mutex_unlock(&device->shared->lock);
-    if (is_built)
-        return HEALCL_OK;
-    build_plan(device, program);
+    if (!is_known)
+        build_plan(device, program);
     (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status = build_if_new(device, program, error);
-    (void)pthread_mutex_unlock(&device->shared->lock);
-    return status;
-}
-
-static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
-                                      struct healcl_error *error)
-{
-    struct program *program;
-    enum healcl_status status = make_program(device, launch, &program, error);
-    if (status == HEALCL_OK)
-        status = build_or_share(device, program, error);
-    if (status != HEALCL_OK && program && device->programs->unsupported_met &&
-        (device->programs->keeps_failures || launch->source) && error)
-        program->failure = strdup(error->message);
-    if (status != HEALCL_OK && (!program || !program->failure)) {
-        program_free(device, program, false);
-        return status;
+    enum healcl_status status = HEALCL_OK;
+    if (program->failure) {
+        status =
+            ERROR(error, device_note_unsupported(device, HEALCL_DEVICE), "%s", program->failure);
+    } else if (!program->id) {
+        begin_compiling(device, program->hash);
+        build(device, program, error);
+        status = program->status;
+        if (status != HEALCL_OK && programs->unsupported_met &&
+            (programs->keeps_failures || program->text) && error)
+            program->failure = strdup(error->message);
     }
-    add_to_list(device, program);
+    (void)pthread_mutex_unlock(&device->shared->lock);
     return status;
 }
 
 /* ---------------------------------------------------------------- kernels */
 
-static enum healcl_status build_add_kernel(struct healcl_device *device, struct program *program,
-                                           const char *name, struct healcl_error *error)
+static enum healcl_status create_kernel(struct healcl_device *device, struct kernel *kernel,
+                                        struct healcl_error *error)
 {
-    struct kernel *kernel = calloc(1, sizeof *kernel);
-    NEED_MEMORY(kernel, error);
     cl_int code = CL_SUCCESS;
-    (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status = shared_kernel_find(program->shared, name, &kernel->shared, error);
-    (void)pthread_mutex_unlock(&device->shared->lock);
-    if (status == HEALCL_OK)
-        kernel->id = kernel_create(device, program, name, &code);
-    if (code != CL_SUCCESS) {
-        status = opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
-        error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
-        if (!is_out_of_memory(code))
-            (void)device_note_unsupported(device, status);
+    cl_kernel id = kernel_create(device, kernel, &code);
+    if (code == CL_SUCCESS) {
+        kernel->id = id;
+        return HEALCL_OK;
     }
-    if (status != HEALCL_OK) {
-        free(kernel);
-        return status;
+    (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
+    error_prefix(error, "kernel '%s' of program '%s': ", kernel->shared->name,
+                 kernel->program->name);
+    return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_unsupported(device, HEALCL_DEVICE);
+}
+
+static enum healcl_status build_kernel(struct healcl_device *device, const struct launch *launch,
+                                       struct kernel *kernel, struct healcl_error *error)
+{
+    const uint64_t start = monotonic_nanoseconds();
+    struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
+    const size_t span = trace_begin(trace, "build", launch->kernel);
+    enum healcl_status status = build_or_share(device, kernel->program, error);
+    const bool is_built = status == HEALCL_OK;
+    if (is_built) {
+        begin_compiling(device, launch_kernel_hash(launch));
+        status = create_kernel(device, kernel, error);
     }
-    kernel->program = program;
-    kernel->next = program->kernels;
-    program->kernels = kernel;
-    return HEALCL_OK;
+    trace_end(trace, span);
+    device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
+    if (!is_built && !kernel->program->failure)
+        kernel_drop(device); /* a program of that name may be added */
+    return status;
 }
 
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
@@ -551,26 +483,10 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
 {
     *kernel = NULL;
     device->programs->unsupported_met = false;
-    const uint64_t hash = launch_program_hash(launch);
-    struct program *program = find_program(device, launch, hash);
-    if (program && program->failure)
-        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE), "%s", program->failure);
-    struct kernel *found = program ? program->kernels : NULL;
-    while (found && strcmp(found->shared->name, launch->kernel) != 0)
-        found = found->next;
-    if (!found) {
-        uint64_t start = monotonic_nanoseconds();
-        struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
-        size_t span = trace_begin(trace, "build", launch->kernel);
-        await_compilation(device, launch);
-        enum healcl_status status = program ? HEALCL_OK : add_program(device, launch, error);
-        if (status == HEALCL_OK) /* the program is the first one of the list */
-            status = build_add_kernel(device, device->programs->list, launch->kernel, error);
-        trace_end(trace, span);
-        device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
-        TRY(status);
-        found = device->programs->list->kernels;
-    }
+    TRY(kernel_find(device, launch, error));
+    struct kernel *found = device->programs->kernels;
+    if (!found->id)
+        TRY(build_kernel(device, launch, found, error));
     *kernel = found;
     return HEALCL_OK;
 }

@@ -19,7 +19,7 @@ static void context_leave(struct healcl_device *device)
     pthread_mutex_unlock(&shared->lock);
     if (!is_last)
         return;
-    shared_programs_trim(device->cl, shared, 0);
+    programs_trim(device->cl, shared, 0);
     package_free(device->programs->package);
     pthread_mutex_destroy(&shared->turn);
     pthread_mutex_destroy(&shared->lock);

@@ -14,7 +14,7 @@ struct device_context {
     struct healcl_device *latest; /* had the last turn, and may have left commands; or NULL */
     pthread_mutex_t lock; /* of the next fields; held during builds: each program is built once */
     uint32_t handles;
-    struct shared_program *programs; /* most recently used first */
+    struct device_program *programs; /* most recently used first */
 };
 
 /* ---------------------------------------------------------------- self_test_cache.c */
@@ -158,51 +158,6 @@ void staging_release(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- source.c */
 
-struct kernel {
-    struct kernel *next;
-    struct program *program;
-    cl_kernel id;
-    bool is_checked; /* kernel_check_arguments has checked it */
-    struct shared_kernel *shared;
-};
-
-/* A kernel as all handles share it. Protected by the lock of struct device_context, except for
- * launched. */
-struct shared_kernel {
-    struct shared_kernel *next;
-    atomic_bool launched; /* on any handle: the driver has compiled it */
-    char name[];
-};
-
-/* A program as all handles share it, built or not. Protected by the same lock. */
-struct shared_program {
-    struct shared_program *next;
-    uint32_t users;      /* programs of handles that use it */
-    bool discarded;      /* it can no longer be found */
-    char key[HASH_SIZE]; /* a hash of its options and texts */
-    cl_program id;       /* NULL: it is not built */
-    bool loaded;         /* from a binary */
-    const char *prefix;  /* of its kernels' names in the package's image; or NULL */
-    struct shared_kernel *kernels;
-};
-
-/* A program of one handle. */
-struct program {
-    struct program *next;
-    struct shared_program *shared;
-    uint64_t hash; /* of the next four fields */
-    char *name, *options;
-    size_t local_size;
-    uint64_t arguments; /* kernel_arguments_hash of the launches that use it */
-    char *all_options;  /* as passed to the compiler */
-    struct kernel *kernels;
-    char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not cached */
-    bool may_be_cached;                /* its kernels accept the arguments of their launches */
-    enum healcl_status status;         /* of the last attempt to build it */
-    char *failure;                     /* why it cannot be built; NULL: it can */
-    const char *text; /* source of a manifest's program, which owns it; NULL: found by name */
-};
-
 struct program_source {
     struct program_source *next;
     const char *name, *text;
@@ -216,14 +171,14 @@ struct program_texts {
     char line[PROGRAM_LINE_SIZE];
 };
 
-/* source: of a manifest's program; NULL for a program found by name. */
-enum healcl_status program_texts_find(const struct healcl_device *device, const char *name,
-                                      const char *source, struct program_texts *found,
-                                      struct healcl_error *error);
+/* Finds the texts of a program, by its name unless it has its own. */
+enum healcl_status program_texts_find(const struct healcl_device *device,
+                                      const struct device_program *program,
+                                      struct program_texts *found, struct healcl_error *error);
 
-/* Sets all_options and binary_name of a program, and its key. */
-enum healcl_status program_identify(const struct healcl_device *device, struct program *program,
-                                    char key[HASH_SIZE], struct healcl_error *error);
+/* Sets all_options, key and binary_name of a program. */
+enum healcl_status program_identify(const struct healcl_device *device,
+                                    struct device_program *program, struct healcl_error *error);
 
 /* A hash that identifies a manifest's kernel by its name and by what memory each argument refers
  * to. A cached binary is then valid only for arguments that were checked when its source was built.
@@ -236,12 +191,7 @@ uint64_t launch_kernel_hash(const struct launch *launch);
 /* ---------------------------------------------------------------- binary.c */
 
 /* Loads a program's binary from the cache. Returns whether that succeeded. */
-bool binary_load(struct healcl_device *device, const struct program *program, const char *options);
-
-/* The binary of a built program, freed with free(). Best called after its kernels have run: some
- * drivers compile them only then. Errors: HEALCL_DEVICE. */
-enum healcl_status binary_get(const struct healcl_device *device, cl_program id,
-                              unsigned char **binary, size_t *bytes, struct healcl_error *error);
+bool binary_load(struct healcl_device *device, struct device_program *program, const char *options);
 
 /* Whether getting a program's binary is fast compared with building the program. Some drivers
  * compile all kernels again for it. */
@@ -252,39 +202,35 @@ void binaries_decide(struct healcl_device *device);
 
 /* Loads a program from the device's package. Errors: HEALCL_DEVICE if the package does not have
  * it. */
-enum healcl_status binary_load_packaged(struct healcl_device *device, const struct program *program,
-                                        struct healcl_error *error);
+enum healcl_status binary_load_packaged(struct healcl_device *device,
+                                        struct device_program *program, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- share.c */
 
-/* Finds the program of a key among those of the context, or adds it. Sets program->shared. */
-enum healcl_status shared_program_enter(struct healcl_device *device, struct program *program,
-                                        const char key[HASH_SIZE], struct healcl_error *error);
+/* Makes the kernel of a launch the first one of device->programs->kernels. If it is new, its
+ * program may still have to be built. */
+enum healcl_status kernel_find(struct healcl_device *device, const struct launch *launch,
+                               struct healcl_error *error);
 
-/* Finds or adds a kernel of a shared program. */
-enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
-                                      struct shared_kernel **found, struct healcl_error *error);
+/* Creates another object of a kernel. The caller releases it with clReleaseKernel. */
+cl_kernel kernel_create(struct healcl_device *device, const struct kernel *kernel, cl_int *code);
+
+/* Releases the first kernel of a handle. */
+void kernel_drop(struct healcl_device *device);
 
 /* Frees programs without users: those that are not built, those that are discarded, and of the
  * others those that have been idle for longest, until at most `most` are left. */
-void shared_programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most);
-
-/* discard: the context no longer finds the program. */
-void program_free(struct healcl_device *device, struct program *program, bool discard);
+void programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most);
 
 /* Caches a program's binary, unless it comes from there or may be wrong. */
-void program_save(struct healcl_device *device, const struct program *program);
+void program_save(struct healcl_device *device, struct device_program *program);
 
-/* Waits for the queues, releases all built programs, and removes their cached binaries, which may
- * be wrong. Returns whether any program was loaded from a cached binary. */
+/* Waits for the queues, releases all kernels, and removes the cached binaries of their programs,
+ * which may be wrong. Returns whether any program was loaded from a cached binary. */
 bool device_programs_discard(struct healcl_device *device);
 
 /* Caches the binaries of built programs, if the device does that. Releases device->programs. */
 void device_programs_release(struct healcl_device *device);
-
-/* Creates another object of a kernel. The caller releases it with clReleaseKernel. */
-cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
-                        const char *name, cl_int *code);
 
 /* ---------------------------------------------------------------- device.c */
 

@@ -139,9 +139,8 @@ static enum healcl_status kernel_check_arguments(struct healcl_device *device,
 {
     cl_uint count = launch->argument_count;
     bool told = device->cl->clGetKernelArgInfo != NULL;
-    if (kernel->is_checked || kernel->program->shared->loaded)
+    if (kernel->is_checked || kernel->program->loaded)
         return HEALCL_OK;
-    kernel->program->may_be_cached = false;
     if (device->cl->clGetKernelInfo(kernel->id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) !=
         CL_SUCCESS)
         told = false;
@@ -156,7 +155,7 @@ static enum healcl_status kernel_check_arguments(struct healcl_device *device,
         device_log(device, "%s", ARGUMENTS_UNKNOWN);
         device->programs->arguments_unknown = true;
     }
-    kernel->is_checked = kernel->program->may_be_cached = true;
+    kernel->is_checked = true;
     return HEALCL_OK;
 }
 
@@ -351,7 +350,12 @@ static enum healcl_status check_launch(struct healcl_device *device, struct kern
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
              "work-groups of %zu work-items are larger than the device's limit of %zu",
              launch->local_size, device->info.max_work_group_size);
-    return launch->source ? kernel_check_arguments(device, kernel, launch, error) : HEALCL_OK;
+    if (!launch->source)
+        return HEALCL_OK;
+    enum healcl_status status = kernel_check_arguments(device, kernel, launch, error);
+    if (status != HEALCL_OK)
+        kernel->program->may_be_cached = false;
+    return status;
 }
 
 enum healcl_status device_attach(struct healcl_device *device, const struct launch *launch,
@@ -365,7 +369,7 @@ enum healcl_status device_attach(struct healcl_device *device, const struct laun
 cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel)
 {
     cl_int code = CL_SUCCESS;
-    cl_kernel id = kernel_create(device, kernel->program, kernel->shared->name, &code);
+    cl_kernel id = kernel_create(device, kernel, &code);
     return code == CL_SUCCESS ? id : NULL;
 }
 

@@ -33,11 +33,10 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error);
 
-/* Memory shared by a run and the process that compiles ahead of it. Kernels and programs are
- * identified by a hash; 0 for none. */
+/* Memory shared by a run and the process that compiles ahead of it: the kernel or program that each
+ * of them is compiling, identified by a hash; 0 for none. */
 struct compile_board {
-    _Atomic uint64_t run, ahead;                 /* the kernel that each of them is compiling */
-    _Atomic uint64_t run_program, ahead_program; /* the program that each of them is building */
+    _Atomic uint64_t run, ahead;
 };
 
 /* Options that the command line sets when it opens a device. Callers of the library cannot. */

@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "opencl/device.h"
+#include "opencl/cache.h"
 
 /* Programs of a device, with their statistics. */
 struct device_programs {
-    struct program *list;          /* built so far, most recently used first */
+    struct kernel *kernels;        /* listed or built so far, most recently used first */
     struct program_source *added;  /* in addition to those of cl/ */
     struct package *package;       /* the source of all programs, shared by handles; or NULL */
     struct kernel_choices choices; /* among manifests' kernels */
@@ -80,25 +80,60 @@ struct launch_observer {
 /* Bytes of a launch's arguments, as drivers may count them. */
 size_t launch_argument_bytes(const struct launch *launch);
 
-/* Programs that a device has built, for healcl compile. The device owns all texts except
- * kernels. */
-struct recorded_program {
-    const char *name, *options, *key;
-    char *kernels;         /* names of the requested kernels, separated by blanks */
-    unsigned char *binary; /* or NULL */
-    size_t bytes;
+/* A kernel of a handle. */
+struct kernel {
+    struct kernel *next;
+    struct device_program *program;
+    struct shared_kernel *shared;
+    cl_kernel id;    /* NULL: it is not built, or only listed */
+    bool is_checked; /* kernel_check_arguments has checked it */
 };
-struct record {
-    struct recorded_program *programs;
-    size_t count;
+
+/* A kernel as all handles share it. Protected by the lock of struct device_context, except for
+ * launched. */
+struct shared_kernel {
+    struct shared_kernel *next;
+    atomic_bool launched; /* on any handle: the driver has compiled it */
+    char name[];
 };
-enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
-                                 struct record *record, struct healcl_error *error);
-void record_release(struct record *record);
+
+/* A program, built or not, as the handles on a context share it. What identifies it does not
+ * change; the rest is protected by the lock of struct device_context. */
+struct device_program {
+    struct device_program *next;
+    uint32_t users; /* kernels of handles */
+    uint64_t hash;  /* of the next four fields */
+    char *name, *options;
+    size_t local_size;
+    uint64_t arguments;                /* kernel_arguments_hash of the launches that use it */
+    char *all_options;                 /* as passed to the compiler */
+    char key[HASH_SIZE];               /* a hash of those and of its texts */
+    char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not cached */
+    const char *text; /* source of a manifest's program, which owns it; NULL: found by name */
+    cl_program id;    /* NULL: it is not built */
+    bool loaded;      /* from a binary */
+    bool discarded;   /* it can no longer be found */
+    atomic_bool may_be_cached; /* it is not yet, and its kernels accept their launches' arguments */
+    enum healcl_status status; /* of the last attempt to build it */
+    char *failure;             /* why it cannot be built; NULL: it can */
+    const char *prefix;        /* of its kernels' names in the package's image; or NULL */
+    struct shared_kernel *kernels;
+};
+
+/* The program after this one, or the first one if that is NULL, of those that are built and that
+ * kernels of handles belong to. NULL: there is none. */
+const struct device_program *device_next_program(const struct healcl_device *device,
+                                                 const struct device_program *program);
+
+/* The binary of a built program, freed with free(). Best called after its kernels have run: some
+ * drivers compile them only then. Errors: HEALCL_DEVICE. */
+enum healcl_status binary_get(const struct healcl_device *device, cl_program id,
+                              unsigned char **binary, size_t *bytes, struct healcl_error *error);
 
 /* Writes the source that a program is built from, without its options. */
-enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
-                                       FILE *stream, struct healcl_error *error);
+enum healcl_status device_write_source(const struct healcl_device *device,
+                                       const struct device_program *program, FILE *stream,
+                                       struct healcl_error *error);
 
 /*
  * Capabilities that a device lacks. HEALCL_LACKS, for tests, lists operations and families, or
@@ -159,8 +194,8 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
 /* Identifies the program of a launch. */
 uint64_t launch_program_hash(const struct launch *launch);
 
-/* Adds the program of a launch to device->programs->list, unless another handle has built it. The
- * program must be one of cl/, or added. */
+/* Adds the kernel of a launch to those of the handle, for device_build_listed. Its program must be
+ * one of cl/, or added. */
 void device_list_program(struct healcl_device *device, const struct launch *launch);
 
 /*

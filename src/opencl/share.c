@@ -1,4 +1,4 @@
-/* Programs that are built: shared by the handles on a context, kept, recorded and released. */
+/* Programs and kernels: found, shared by the handles on a context, kept and released. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,40 +12,76 @@
  */
 enum { IDLE_PROGRAMS_MAX = 256 }; /* without users: manifests keep bringing new ones */
 
-static void free_shared(const struct opencl *cl, struct shared_program *shared)
+static void free_program(const struct opencl *cl, struct device_program *program)
 {
-    for (struct shared_kernel *kernel = shared->kernels, *next; kernel; kernel = next) {
+    for (struct shared_kernel *kernel = program->kernels, *next; kernel; kernel = next) {
         next = kernel->next;
         free(kernel);
     }
-    if (shared->id)
-        (void)cl->clReleaseProgram(shared->id);
-    free(shared);
+    if (program->id)
+        (void)cl->clReleaseProgram(program->id);
+    free(program->name);
+    free(program->options);
+    free(program->all_options);
+    free(program->failure);
+    free(program);
 }
 
-enum healcl_status shared_program_enter(struct healcl_device *device, struct program *program,
-                                        const char key[HASH_SIZE], struct healcl_error *error)
+void programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most)
+{
+    uint32_t idle = 0;
+    for (struct device_program **link = &context->programs, *program; (program = *link);) {
+        const bool is_idle = program->users == 0;
+        if (is_idle && (program->discarded || !program->id || ++idle > most)) {
+            *link = program->next;
+            free_program(cl, program);
+        } else {
+            link = &program->next;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- finding */
+
+static enum healcl_status init_program(const struct healcl_device *device,
+                                       const struct launch *launch, uint64_t hash,
+                                       struct device_program *program, struct healcl_error *error)
+{
+    program->hash = hash;
+    program->name = strdup(launch->program);
+    program->options = strdup(launch->options);
+    program->text = launch->source;
+    program->arguments = kernel_arguments_hash(launch);
+    program->local_size = launch->local_size;
+    NEED_MEMORY(program->name && program->options, error);
+    return program_identify(device, program, error);
+}
+
+/* Finds the program of a launch among those of the context, or adds it. */
+static enum healcl_status find_program(struct healcl_device *device, const struct launch *launch,
+                                       uint64_t hash, struct device_program **found,
+                                       struct healcl_error *error)
 {
     struct device_context *context = device->shared;
-    (void)pthread_mutex_lock(&context->lock);
-    struct shared_program *shared = context->programs;
-    while (shared && (shared->discarded || strcmp(shared->key, key) != 0))
-        shared = shared->next;
-    if (!shared && (shared = calloc(1, sizeof *shared))) {
-        memcpy(shared->key, key, HASH_SIZE);
-        shared->next = context->programs;
-        context->programs = shared;
+    struct device_program *made = calloc(1, sizeof *made), *program = context->programs;
+    NEED_MEMORY(made, error);
+    enum healcl_status status = init_program(device, launch, hash, made, error);
+    while (program && (program->discarded || strcmp(program->key, made->key) != 0))
+        program = program->next;
+    if (status != HEALCL_OK || program) {
+        free_program(device->cl, made);
+    } else {
+        program = made;
+        program->next = context->programs;
+        context->programs = program;
     }
-    if (shared)
-        shared->users++;
-    (void)pthread_mutex_unlock(&context->lock);
-    program->shared = shared;
-    NEED_MEMORY(shared, error);
-    return HEALCL_OK;
+    *found = program;
+    return status;
 }
 
-enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
-                                      struct shared_kernel **found, struct healcl_error *error)
+static enum healcl_status find_shared_kernel(struct device_program *program, const char *name,
+                                             struct shared_kernel **found,
+                                             struct healcl_error *error)
 {
     struct shared_kernel *shared = program->kernels;
     while (shared && strcmp(shared->name, name) != 0)
@@ -61,91 +97,130 @@ enum healcl_status shared_kernel_find(struct shared_program *program, const char
     return HEALCL_OK;
 }
 
-void shared_programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most)
+/* Adds the kernel of a launch to those of the handle. program: its program; NULL: it is unknown. */
+static enum healcl_status add_kernel(struct healcl_device *device, const struct launch *launch,
+                                     uint64_t hash, struct device_program *program,
+                                     struct healcl_error *error)
 {
-    uint32_t idle = 0;
-    for (struct shared_program **link = &context->programs, *shared; (shared = *link);) {
-        bool is_idle = shared->users == 0;
-        if (is_idle && (shared->discarded || !shared->id || ++idle > most)) {
-            *link = shared->next;
-            free_shared(cl, shared);
-        } else {
-            link = &shared->next;
-        }
+    struct kernel *kernel = calloc(1, sizeof *kernel);
+    NEED_MEMORY(kernel, error);
+    (void)pthread_mutex_lock(&device->shared->lock);
+    enum healcl_status status =
+        program ? HEALCL_OK : find_program(device, launch, hash, &program, error);
+    if (status == HEALCL_OK)
+        status = find_shared_kernel(program, launch->kernel, &kernel->shared, error);
+    if (status == HEALCL_OK) {
+        program->text = launch->source; /* that of an earlier launch may be gone */
+        program->users++;
+        kernel->program = program;
+        kernel->next = device->programs->kernels;
+        device->programs->kernels = kernel;
     }
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    if (status != HEALCL_OK)
+        free(kernel);
+    return status;
 }
 
-static void shared_program_leave(struct healcl_device *device, struct program *program,
-                                 bool discard)
+static bool is_program_of(const struct device_program *program, const struct launch *launch,
+                          uint64_t hash)
+{
+    return program->hash == hash && program->local_size == launch->local_size &&
+           program->arguments == kernel_arguments_hash(launch) &&
+           strcmp(program->name, launch->program) == 0 &&
+           strcmp(program->options, launch->options) == 0;
+}
+
+enum healcl_status kernel_find(struct healcl_device *device, const struct launch *launch,
+                               struct healcl_error *error)
+{
+    const uint64_t hash = launch_program_hash(launch);
+    struct device_program *program = NULL;
+    struct kernel *kernel;
+    for (struct kernel **link = &device->programs->kernels; (kernel = *link);
+         link = &kernel->next) {
+        if (!is_program_of(kernel->program, launch, hash))
+            continue;
+        program = kernel->program;
+        if (strcmp(kernel->shared->name, launch->kernel) != 0)
+            continue;
+        *link = kernel->next;
+        kernel->next = device->programs->kernels;
+        device->programs->kernels = kernel;
+        return HEALCL_OK;
+    }
+    return add_kernel(device, launch, hash, program, error);
+}
+
+cl_kernel kernel_create(struct healcl_device *device, const struct kernel *kernel, cl_int *code)
+{
+    const char *prefix = kernel->program->prefix;
+    char symbol[256];
+    snprintf(symbol, sizeof symbol, "%.40s%s", prefix ? prefix : "", kernel->shared->name);
+    return device->cl->clCreateKernel(kernel->program->id, symbol, code);
+}
+
+const struct device_program *device_next_program(const struct healcl_device *device,
+                                                 const struct device_program *program)
+{
+    program = program ? program->next : device->shared->programs;
+    while (program && (!program->id || program->users == 0))
+        program = program->next;
+    return program;
+}
+
+/* ---------------------------------------------------------------- releasing */
+
+static void leave_program(struct healcl_device *device, struct device_program *program)
 {
     struct device_context *context = device->shared;
-    struct shared_program *shared = program->shared;
-    shared->discarded = shared->discarded || discard;
-    if (--shared->users > 0)
+    struct device_program **link = &context->programs;
+    if (--program->users > 0)
         return;
-    struct shared_program **link = &context->programs;
-    while (*link != shared)
+    while (*link != program)
         link = &(*link)->next;
-    *link = shared->next;
-    shared->next = context->programs;
-    context->programs = shared;
-    shared_programs_trim(device->cl, context, IDLE_PROGRAMS_MAX);
+    *link = program->next;
+    program->next = context->programs;
+    context->programs = program;
+    programs_trim(device->cl, context, IDLE_PROGRAMS_MAX);
 }
 
-/* ---------------------------------------------------------------- what is built */
-
-void program_free(struct healcl_device *device, struct program *program, bool discard)
+void kernel_drop(struct healcl_device *device)
 {
-    if (!program)
-        return;
-    while (program->kernels) {
-        struct kernel *kernel = program->kernels;
-        program->kernels = kernel->next;
+    struct kernel *kernel = device->programs->kernels;
+    device->programs->kernels = kernel->next;
+    if (kernel->id)
         (void)device->cl->clReleaseKernel(kernel->id);
-        free(kernel);
-    }
-    if (program->shared) {
-        (void)pthread_mutex_lock(&device->shared->lock);
-        shared_program_leave(device, program, discard);
-        (void)pthread_mutex_unlock(&device->shared->lock);
-    }
-    free(program->name);
-    free(program->options);
-    free(program->all_options);
-    free(program->failure);
-    free(program);
-}
-
-/* discard: also what is cached of them. */
-static bool release_programs(struct healcl_device *device, bool discard)
-{
-    bool loaded = false;
-    while (device->programs->list) {
-        struct program *program = device->programs->list;
-        device->programs->list = program->next;
-        loaded = loaded || program->shared->loaded;
-        if (discard && *program->binary_name && !device->programs->package)
-            cache_remove(device->programs->cache_directory, program->binary_name);
-        program_free(device, program, discard);
-    }
-    return loaded;
+    (void)pthread_mutex_lock(&device->shared->lock);
+    leave_program(device, kernel->program);
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    free(kernel);
 }
 
 bool device_programs_discard(struct healcl_device *device)
 {
+    bool loaded = false;
     (void)!device_finish(device, NULL);
     overlap_forget(device);
-    return release_programs(device, true);
+    for (; device->programs->kernels; kernel_drop(device)) {
+        struct device_program *program = device->programs->kernels->program;
+        (void)pthread_mutex_lock(&device->shared->lock);
+        loaded = loaded || program->loaded;
+        program->discarded = true;
+        (void)pthread_mutex_unlock(&device->shared->lock);
+        if (*program->binary_name && !device->programs->package)
+            cache_remove(device->programs->cache_directory, program->binary_name);
+    }
+    return loaded;
 }
 
-void program_save(struct healcl_device *device, const struct program *program)
+void program_save(struct healcl_device *device, struct device_program *program)
 {
     unsigned char *binary;
     size_t bytes;
-    const struct shared_program *shared = program->shared;
-    if (!*program->binary_name || shared->loaded || !program->may_be_cached || !shared->id ||
-        device->programs->distrusted ||
-        binary_get(device, shared->id, &binary, &bytes, NULL) != HEALCL_OK)
+    if (!*program->binary_name || !program->id || device->programs->distrusted ||
+        !atomic_exchange(&program->may_be_cached, false) ||
+        binary_get(device, program->id, &binary, &bytes, NULL) != HEALCL_OK)
         return;
     (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
                        NULL);
@@ -155,10 +230,9 @@ void program_save(struct healcl_device *device, const struct program *program)
 void device_programs_release(struct healcl_device *device)
 {
     struct device_programs *programs = device->programs;
-    for (const struct program *program = programs->list; program && programs->keeps_binaries;
-         program = program->next)
-        program_save(device, program);
-    (void)release_programs(device, false);
+    for (; programs->kernels; kernel_drop(device))
+        if (programs->keeps_binaries)
+            program_save(device, programs->kernels->program);
     while (programs->added) {
         struct program_source *source = programs->added;
         programs->added = source->next;
@@ -167,60 +241,4 @@ void device_programs_release(struct healcl_device *device)
     free(programs->cache_directory);
     free(programs->warnings);
     free(programs->failed);
-}
-
-void record_release(struct record *record)
-{
-    for (size_t i = 0; i < record->count; i++) {
-        free(record->programs[i].kernels);
-        free(record->programs[i].binary);
-    }
-    free(record->programs);
-    *record = (struct record){.count = 0};
-}
-
-/* Freed with free(); NULL without memory. */
-static char *kernel_names(const struct program *program)
-{
-    size_t size = 1;
-    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
-        size += strlen(kernel->shared->name) + 1;
-    char *names = calloc(1, size);
-    for (const struct kernel *kernel = program->kernels; names && kernel; kernel = kernel->next)
-        strcat(strcat(names, *names ? " " : ""), kernel->shared->name);
-    return names;
-}
-
-enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
-                                 struct record *record, struct healcl_error *error)
-{
-    size_t count = 0;
-    for (const struct program *program = device->programs->list; program; program = program->next)
-        count++;
-    *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs)};
-    NEED_MEMORY(record->programs, error);
-    for (struct program *program = device->programs->list; program; program = program->next) {
-        if (program->failure)
-            continue;
-        struct recorded_program *recorded = &record->programs[record->count++];
-        recorded->name = program->name;
-        recorded->options = program->all_options;
-        recorded->key = program->shared->key;
-        recorded->kernels = kernel_names(program);
-        NEED_MEMORY(recorded->kernels, error);
-        if (with_binaries)
-            TRY_PREFIX(
-                binary_get(device, program->shared->id, &recorded->binary, &recorded->bytes, error),
-                "program '%s': ", program->name);
-    }
-    return HEALCL_OK;
-}
-
-cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
-                        const char *name, cl_int *code)
-{
-    const char *prefix = program->shared->prefix;
-    char symbol[256];
-    snprintf(symbol, sizeof symbol, "%.40s%s", prefix ? prefix : "", name);
-    return device->cl->clCreateKernel(program->shared->id, symbol, code);
 }

@@ -46,10 +46,11 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
 /* Part of every key: to be raised when the same sources and options yield a different binary. */
 #define PROGRAM_ABI "healcl binary 3"
 
-enum healcl_status program_texts_find(const struct healcl_device *device, const char *name,
-                                      const char *source, struct program_texts *found,
-                                      struct healcl_error *error)
+enum healcl_status program_texts_find(const struct healcl_device *device,
+                                      const struct device_program *program,
+                                      struct program_texts *found, struct healcl_error *error)
 {
+    const char *name = program->name, *source = program->text;
     if (source) /* "scale.cl@" and a hash of what it holds */
         snprintf(found->line, sizeof found->line, "\n#line 1 \"%.*s\"\n", (int)strcspn(name, "@"),
                  name);
@@ -69,24 +70,22 @@ enum healcl_status program_texts_find(const struct healcl_device *device, const 
     return HEALCL_OK;
 }
 
-enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
-                                       FILE *stream, struct healcl_error *error)
+enum healcl_status device_write_source(const struct healcl_device *device,
+                                       const struct device_program *program, FILE *stream,
+                                       struct healcl_error *error)
 {
     struct program_texts found;
-    const char *text = NULL;
-    for (const struct program *program = device->programs->list; program && !text;
-         program = program->next)
-        text = strcmp(program->name, name) == 0 ? program->text : NULL;
-    TRY(program_texts_find(device, name, text, &found, error));
+    TRY(program_texts_find(device, program, &found, error));
     for (size_t i = 0; i < PROGRAM_TEXTS; i++)
         if (fputs(found.texts[i], stream) < 0)
-            FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written", name);
+            FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written",
+                 program->name);
     return HEALCL_OK;
 }
 
 /* Everything that the compiler gets beside the texts. */
-static enum healcl_status find_options(const struct healcl_device *device, struct program *program,
-                                       struct healcl_error *error)
+static enum healcl_status find_options(const struct healcl_device *device,
+                                       struct device_program *program, struct healcl_error *error)
 {
     char options[LAUNCH_OPTIONS_SIZE + 128];
     /* Drivers may print any warnings, as PoCL does for vectors wider than the target's registers:
@@ -102,21 +101,22 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
     return HEALCL_OK;
 }
 
-enum healcl_status program_identify(const struct healcl_device *device, struct program *program,
-                                    char key[HASH_SIZE], struct healcl_error *error)
+enum healcl_status program_identify(const struct healcl_device *device,
+                                    struct device_program *program, struct healcl_error *error)
 {
     char arguments[24];
     struct program_texts found;
     TRY(find_options(device, program, error));
-    TRY(program_texts_find(device, program->name, program->text, &found, error));
+    TRY(program_texts_find(device, program, &found, error));
     const char *all[3 + PROGRAM_TEXTS] = {PROGRAM_ABI, program->all_options, arguments};
     snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
     memcpy(all + 3, found.texts, sizeof found.texts);
-    hash_texts(3 + PROGRAM_TEXTS, all, key);
+    hash_texts(3 + PROGRAM_TEXTS, all, program->key);
     if (device->programs->package)
-        snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", key);
+        snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
     else if (device->programs->cache_directory && !device->programs->distrusted)
-        cache_name(&device->info, "binary", 1, (const char *const[]){key}, program->binary_name);
+        cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
+                   program->binary_name);
     return HEALCL_OK;
 }
 

@@ -30,7 +30,8 @@ static int open_small_gpu(void **state)
 static size_t programs_built(const char *name, const char *option)
 {
     size_t count = 0;
-    for (const struct program *program = device->programs->list; program; program = program->next)
+    const struct device_program *program = NULL;
+    while ((program = device_next_program(device, program)) != NULL)
         count += strcmp(program->name, name) == 0 && strstr(program->all_options, option) != NULL;
     return count;
 }

@@ -68,9 +68,8 @@ static void handles_share_programs(void **state)
         run_scenario(beside);
         assert_int_equal(beside->programs->built + beside->programs->loaded, 0);
         assert_int_equal(beside->programs->first_launches, 0);
-        assert_ptr_equal(beside->programs->list->shared->id, device->programs->list->shared->id);
-        assert_ptr_not_equal(beside->programs->list->kernels->id,
-                             device->programs->list->kernels->id);
+        assert_ptr_equal(beside->programs->kernels->program, device->programs->kernels->program);
+        assert_ptr_not_equal(beside->programs->kernels->id, device->programs->kernels->id);
         healcl_device_close(beside);
     }
     assert_int_equal(helper.count[CALL_clBuildProgram], with_one.count[CALL_clBuildProgram]);
@@ -95,7 +94,7 @@ static void handles_share_what_is_the_same(void **state)
     device_programs_discard(beside);
     OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
     assert_int_equal(beside->programs->built, 1);
-    assert_ptr_not_equal(beside->programs->list->shared->id, device->programs->list->shared->id);
+    assert_ptr_not_equal(beside->programs->kernels->program, device->programs->kernels->program);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
     OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
