@@ -1,10 +1,7 @@
 #include "cli/check_print.h"
 
-#include <stdlib.h>
-
 #include "cli/text.h"
 #include "tools/example.h"
-#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- text */
 
@@ -70,23 +67,17 @@ static void print_not_reached(const cJSON *variants, const struct style *style)
     {
         if (!json_at(row, "not_reached"))
             continue;
-        cJSON *reason = json_row(reasons, "reason", json_text(row, "not_reached"));
-        const char *others = json_text(reason, "rows");
-        char *text = view_fill(row, "{step} {variant}");
-        char *rows = xasprintf("%s%s%s", others, *others ? ", " : "", text);
-        cJSON_DeleteItemFromObject(reason, "rows");
-        json_add_string(reason, "rows", rows);
-        free(rows);
-        free(text);
+        cJSON *reason = json_row(reasons, "reason", json_text(row, "not_reached")),
+              *rows = cJSON_GetObjectItemCaseSensitive(reason, "rows");
+        json_add_string(rows ? rows : json_add_array(reason, "rows"), NULL,
+                        view_fill(row, "{step} {variant}"));
     }
     if (cJSON_GetArraySize(reasons) > 0)
         fputs("\nnot reached\n", style->stream);
     JSON_EACH(reason, reasons)
     {
-        char *text = view_fill(reason, "{reason}: {rows}");
         fputs("  ", style->stream);
-        text_wrap(style->stream, text, 2, 4, 79);
-        free(text);
+        text_wrap(style->stream, view_fill(reason, "{reason}: {rows}"), 2, 4, 79);
     }
     cJSON_Delete(reasons);
 }
@@ -164,10 +155,9 @@ void check_print_call(const cJSON *document, const struct style *style)
 
 static void put_text(struct junit *junit, const cJSON *object, const char *template)
 {
-    char *text = view_fill(object, template);
+    const char *text = view_fill(object, template);
     if (text)
         junit_line(junit, text);
-    free(text);
 }
 
 static void put_failures(struct junit *junit, const cJSON *document, const cJSON *row)
@@ -182,9 +172,9 @@ static void put_failures(struct junit *junit, const cJSON *document, const cJSON
 /* Prints the outcomes of a row's calls. */
 static void put_outcome(struct junit *junit, const cJSON *row)
 {
-    char *message = view_fill(row, "{failed} of {calls} calls are not right");
     if (json_number_at(row, "failed") > 0)
-        junit_outcome(junit, JUNIT_FAILURE, "wrong", message);
+        junit_outcome(junit, JUNIT_FAILURE, "wrong",
+                      view_fill(row, "{failed} of {calls} calls are not right"));
     else if (cJSON_IsTrue(json_at(row, "refused")))
         junit_line(junit, "these dtypes are refused, as they must be");
     else if (json_number_at(row, "calls") == 0)
@@ -194,7 +184,6 @@ static void put_outcome(struct junit *junit, const cJSON *row)
                       "all calls are beyond this device");
     else
         put_text(junit, row, "{passed} calls are right, {unsupported} are beyond this device");
-    free(message);
 }
 
 /* Prints the kernel and the body of a manifest's operation. */
@@ -218,10 +207,8 @@ void check_print_junit(void *command, const cJSON *document, FILE *stream)
     (void)command;
     struct junit junit;
     const cJSON *last = NULL;
-    char *name = view_fill(document, "healcl check of {device.name}");
     const char *failure = json_text(document, "self_test_failure");
-    junit_init(&junit, name);
-    free(name);
+    junit_init(&junit, view_fill(document, "healcl check of {device.name}"));
     junit_suite(&junit, "self-test");
     junit_case(&junit, "self-test", 0);
     if (*failure)
@@ -232,9 +219,8 @@ void check_print_junit(void *command, const cJSON *document, FILE *stream)
             junit_suite(&junit, json_text(row, "op"));
         last = row;
         /* Forms may share names. The number is the one that --case begins with. */
-        name = view_fill(row, "{form}, {dtypes} (case {case})");
-        junit_case(&junit, name, json_number_at(row, "ns"));
-        free(name);
+        junit_case(&junit, view_fill(row, "{form}, {dtypes} (case {case})"),
+                   json_number_at(row, "ns"));
         put_outcome(&junit, row);
         put_failures(&junit, document, row);
     }
@@ -251,10 +237,8 @@ void check_print_junit(void *command, const cJSON *document, FILE *stream)
     JSON_EACH(example, json_at(document, "examples")) put_example(&junit, example);
     JSON_EACH(row, json_at(document, "kernels"))
     {
-        name = view_fill(row, "{name}, of {manifest}");
         junit_suite(&junit, "kernels of manifests");
-        junit_case(&junit, name, 0);
-        free(name);
+        junit_case(&junit, view_fill(row, "{name}, of {manifest}"), 0);
         if (cJSON_IsTrue(json_at(row, "idle")))
             junit_outcome(&junit, JUNIT_FAILURE, "ran nothing", json_text(row, "why_not"));
     }

@@ -147,16 +147,16 @@ enum { GOES_ON = -1 };
 struct command_job;
 int take_arguments(const struct command *command, int argc, char **argv, struct command_job *job);
 
-/* Returns the folder of the transcripts bundled with healcl, found from the program's location. The
- * caller frees it. NULL: there is none. Operands that are not files are looked up there. */
-char *bundled_folder(void);
+/* Returns the folder of the transcripts bundled with healcl, found from the program's location.
+ * NULL: there is none. Operands that are not files are looked up there. */
+const char *bundled_folder(void);
 
 /* Lists the bundled files; release with globfree. Errors: HEALCL_USAGE if there are none. */
 enum healcl_status bundled_find(glob_t *found, struct healcl_error *error);
 
-/* Values of a repeatable option, or arguments. The caller frees `of`. */
+/* Values of a repeatable option, or arguments. */
 struct words {
-    const char **of; /* ends with NULL if not empty */
+    const char **of; /* ends with NULL if not empty; lives as long as the program */
     size_t count;
 };
 void words_add(struct words *words, const char *text);

@@ -135,9 +135,7 @@ static void print_paragraphs(const char *text)
 {
     for (size_t length; *text; text += length + (text[length] == '\n')) {
         length = strcspn(text, "\n");
-        char *paragraph = xasprintf("%.*s", (int)length, text);
-        text_wrap(stdout, paragraph, 0, 0, HELP_WIDTH);
-        free(paragraph);
+        text_wrap(stdout, xformat("%.*s", (int)length, text), 0, 0, HELP_WIDTH);
     }
 }
 
@@ -167,9 +165,11 @@ int print_help(const struct command *command)
 
 void words_add(struct words *words, const char *text)
 {
-    words->of = xrealloc(words->of, words->count + 2, sizeof *words->of);
-    words->of[words->count++] = text;
-    words->of[words->count] = NULL;
+    const char **of = xkeep(xcalloc(words->count + 2, sizeof *of));
+    for (size_t i = 0; i < words->count; i++)
+        of[i] = words->of[i];
+    of[words->count++] = text;
+    words->of = of;
 }
 
 int take_word(const struct command *command, const struct command_option *option, void *self,
@@ -254,7 +254,7 @@ uint64_t host_memory(void)
 
 /* ---------------------------------------------------------------- files */
 
-char *bundled_folder(void)
+const char *bundled_folder(void)
 {
     /* For an installed program; in the Python package or in build/; in build/release/. */
     static const char *const places[] = {"../share/healcl/transcripts", "../transcripts",
@@ -264,20 +264,17 @@ char *bundled_folder(void)
     program[length < 0 ? 0 : length] = 0;
     const char *slash = strrchr(program, '/');
     for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
-        char *folder = xasprintf("%.*s/%s", (int)(slash - program), program, places[i]);
+        const char *folder = xformat("%.*s/%s", (int)(slash - program), program, places[i]);
         if (access(folder, X_OK) == 0)
             return folder;
-        free(folder);
     }
     return NULL;
 }
 
 enum healcl_status bundled_find(glob_t *found, struct healcl_error *error)
 {
-    char *folder = bundled_folder(), *pattern = xasprintf("%s/*.json*", folder ? folder : "");
-    const int code = folder ? glob(pattern, 0, NULL, found) : GLOB_NOMATCH;
-    free(folder);
-    free(pattern);
+    const char *folder = bundled_folder();
+    const int code = folder ? glob(xformat("%s/*.json*", folder), 0, NULL, found) : GLOB_NOMATCH;
     if (code == GLOB_NOSPACE)
         xmalloc_fail();
     if (code != 0)
@@ -285,17 +282,12 @@ enum healcl_status bundled_find(glob_t *found, struct healcl_error *error)
     return HEALCL_OK;
 }
 
-/* Returns the bundled transcript of that name where no file has it, else the name. Either lives as
- * long as the process. */
+/* Returns the bundled transcript of that name where no file has it, else the name. */
 static char *find_operand(char *name)
 {
-    char *folder = access(name, F_OK) == 0 || strchr(name, '/') ? NULL : bundled_folder();
-    char *path = folder ? xasprintf("%s/%s", folder, name) : NULL;
-    free(folder);
-    if (path && access(path, R_OK) == 0)
-        return path;
-    free(path);
-    return name;
+    const char *folder = access(name, F_OK) == 0 || strchr(name, '/') ? NULL : bundled_folder();
+    char *path = folder ? xformat("%s/%s", folder, name) : name;
+    return access(path, R_OK) == 0 ? path : name;
 }
 
 #define STANDARD_OUTPUT "/dev/fd/1"
@@ -318,10 +310,7 @@ static void find_place(struct named_file *file, const char *path)
     if (stat(path, &about) != 0) {
         const char *slash = strrchr(path, '/');
         file->name = slash ? slash + 1 : path;
-        char *folder = xasprintf("%.*s.", (int)(file->name - path), path);
-        const bool is_there = stat(folder, &about) == 0;
-        free(folder);
-        if (!is_there)
+        if (stat(xformat("%.*s.", (int)(file->name - path), path), &about) != 0)
             return;
     }
     file->is_known = S_ISREG(about.st_mode) || S_ISDIR(about.st_mode);
@@ -365,15 +354,13 @@ static bool is_of_folder(const struct named_file *file, const struct named_file 
     for (; *pattern && !is_found; pattern++) {
         glob_t found;
         struct named_file member = {.option = NULL};
-        char *path = xasprintf("%s/%s", folder->text, *pattern);
-        if (glob(path, GLOB_NOCHECK, NULL, &found) == 0) {
+        if (glob(xformat("%s/%s", folder->text, *pattern), GLOB_NOCHECK, NULL, &found) == 0) {
             for (size_t i = 0; i < found.gl_pathc && !is_found; i++) {
                 find_place(&member, found.gl_pathv[i]);
                 is_found = is_same_place(file, &member);
             }
             globfree(&found);
         }
-        free(path);
     }
     return is_found;
 }
@@ -389,14 +376,14 @@ static bool is_for_stdout(const struct named_file *file)
     return strcmp(file->text, "-") == 0 || strncmp(file->text, "/dev/", 5) == 0;
 }
 
-/* Returns "--json 'report.json'", "standard output" or "'digits.json.bin'"; freed with free(). */
-static char *describe(const struct named_file *file)
+/* Returns "--json 'report.json'", "standard output" or "'digits.json.bin'". */
+static const char *describe(const struct named_file *file)
 {
     const char *option = file->option ? file->option->name : NULL;
     if (!option && strcmp(file->text, "-") == 0)
-        return xstrdup("standard output");
-    return xasprintf("%s%s%s'%.400s'", option ? "--" : "", option ? option : "", option ? " " : "",
-                     file->text);
+        return "standard output";
+    return xformat("%s%s%s'%.400s'", option ? "--" : "", option ? option : "", option ? " " : "",
+                   file->text);
 }
 
 static int check_pair(const struct command *command, const struct named_file *written,
@@ -407,14 +394,10 @@ static int check_pair(const struct command *command, const struct named_file *wr
         (other->is_written && (other <= written || other->option == written->option ||
                                (is_first && is_for_stdout(other)))))
         return GOES_ON;
-    char *one = describe(written), *two = describe(other);
-    const int code = usage_error(command,
-                                 other->is_written ? "%s and %s write the same file"
-                                                   : "%s would overwrite the input %s",
-                                 one, two);
-    free(one);
-    free(two);
-    return code;
+    return usage_error(command,
+                       other->is_written ? "%s and %s write the same file"
+                                         : "%s would overwrite the input %s",
+                       describe(written), describe(other));
 }
 
 /* Refuses an output that is also read, or written twice. */
@@ -441,14 +424,14 @@ static bool may_have_payloads(const struct named_file *file)
     return strcmp(magic, "\x93NUMPY") == 0;
 }
 
-/* Returns the path of the file with a transcript's payloads, to be freed with free(). Reads the
- * transcript until the path is known. NULL: there is none. */
-static char *find_payloads(const char *transcript)
+/* Returns the path of the file with a transcript's payloads. Reads the transcript until the path is
+ * known. NULL: there is none. */
+static const char *find_payloads(const char *transcript)
 {
     struct source source;
     struct entry_reader *reader = NULL;
     const struct entry *entry;
-    char *path = NULL;
+    const char *path = NULL;
     if (source_open(&source, transcript, NULL) != HEALCL_OK)
         return NULL;
     struct arena *arena = arena_create();
@@ -457,7 +440,7 @@ static char *find_payloads(const char *transcript)
     for (; status == HEALCL_OK && !source_beside(&source); status = entry ? status : HEALCL_REFUSED)
         status = entry_reader_next(reader, &entry, NULL);
     if (source_beside(&source))
-        path = xstrdup(source_beside(&source));
+        path = xformat("%s", source_beside(&source));
     entry_reader_close(reader);
     arena_free(arena);
     source_close(&source);
@@ -530,7 +513,6 @@ struct taken {
     struct command_job *job;
     struct named_file *files;
     size_t count;
-    struct words payloads; /* paths of files; each is freed with free() */
     bool opens_device;
 };
 
@@ -568,11 +550,9 @@ static int take_operands(struct taken *taken, int argc, char **argv)
     for (int i = optind; i < argc; i++) {
         argv[i] = find_operand(argv[i]);
         taken->files[taken->count++] = name_file(NULL, argv[i]);
-        char *payloads = may_replace ? find_payloads(argv[i]) : NULL;
-        if (payloads) {
-            words_add(&taken->payloads, payloads);
+        const char *payloads = may_replace ? find_payloads(argv[i]) : NULL;
+        if (payloads)
             taken->files[taken->count++] = name_file(NULL, payloads);
-        }
     }
     job->arguments = argv + 1;
     job->argument_count = (size_t)argc - 1;
@@ -585,7 +565,6 @@ static int take_operands(struct taken *taken, int argc, char **argv)
         taken->files[taken->count] = name_file(NULL, outputs.of[i]);
         taken->files[taken->count++].is_written = true;
     }
-    free(outputs.of);
     return check_files(command, taken->files, taken->count);
 }
 
@@ -640,9 +619,6 @@ int take_arguments(const struct command *command, int argc, char **argv, struct 
         supervise(command, job, taken.opens_device);
     if (code == GOES_ON)
         code = load_operations(&taken);
-    for (size_t i = 0; i < taken.payloads.count; i++)
-        free((void *)(uintptr_t)taken.payloads.of[i]);
-    free(taken.payloads.of);
     free(taken.files);
     return code;
 }

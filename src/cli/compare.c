@@ -178,10 +178,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
         arguments.count--;
     }
     add_words(&arguments, WORDS("--quiet", json_for_us, "--", file));
-    const enum healcl_status status =
-        run_child(self, arguments.of, self->job.timeout, result, error);
-    free(arguments.of);
-    return status;
+    return run_child(self, arguments.of, self->job.timeout, result, error);
 }
 
 static const char *selector_of(const struct compare_command *self, const cJSON *run)
@@ -405,12 +402,11 @@ static void print_slowdowns(const struct comparison *comparison)
         JSON_EACH(slowdown, json_at(run, "slowdowns"))
         {
             const bool is_judged = !json_at(slowdown, "not_judged_because");
-            char *text = compare_slowdown_text(comparison, slowdown);
+            const char *text = compare_slowdown_text(comparison, slowdown);
             if (!is_judged || cJSON_IsTrue(json_at(slowdown, "slower")))
                 print_notice("%s: %s%s %s: %s", json_text(run, "transcript"),
                              is_judged ? "" : "warning: ", json_text(device, "index"),
                              json_text(device, "name"), text);
-            free(text);
         }
     }
 }
@@ -505,11 +501,7 @@ static int prepare(const struct command *command, void *context)
 
 static void release_compare(void *context)
 {
-    struct compare_command *self = context;
-    comparison_release(&self->comparison);
-    struct words *lists[] = {&self->devices, &self->baselines, &self->kept};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        free(lists[i]->of);
+    comparison_release(&((struct compare_command *)context)->comparison);
 }
 
 const struct command command_compare = {

@@ -476,11 +476,11 @@ static void hold_against(const struct comparison *comparison, const cJSON *run, 
     if (reason) {
         compare_put_text(slowdown, "not_judged_because", reason);
     } else if (!interval_of(here, &now) || !interval_of(there, &before)) {
-        char *text = xasprintf(
-            "too few runs for an interval (%d here, %d in the baseline; %d of each are needed)",
-            cJSON_GetArraySize(here), cJSON_GetArraySize(there), SAMPLES_LEAST);
-        compare_put_text(slowdown, "not_judged_because", text);
-        free(text);
+        compare_put_text(
+            slowdown, "not_judged_because",
+            xformat("too few runs for an interval (%d here, %d in the baseline; %d of each are "
+                    "needed)",
+                    cJSON_GetArraySize(here), cJSON_GetArraySize(there), SAMPLES_LEAST));
     } else {
         const double low = ratio_of_times(now.low, before.high);
         put_factor(slowdown, "factor", ratio_of_times(now.median, before.median));
@@ -523,20 +523,17 @@ bool compare_judge(const struct comparison *comparison, cJSON *run)
     return json_any(list, "slower");
 }
 
-char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown)
+const char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown)
 {
     if (!json_at(slowdown, "figure"))
         return view_fill(slowdown, "its time cannot be judged: {not_judged_because}");
     if (json_at(slowdown, "not_judged_because"))
         return view_fill(slowdown,
                          "{figure}: cannot be judged by {baseline}: {not_judged_because}");
-    char *text = view_fill(slowdown, "{figure}: {factor:factor} times the time in {baseline} "
-                                     "({low:factor} to {high:factor} at 95 %), "
-                                     "{slower=more than}{slower!not certainly more than}");
-    char *whole =
-        xasprintf("%s %g %% slower", text, compare_number(comparison->top, "fail_slower_percent"));
-    free(text);
-    return whole;
+    const char *text = view_fill(slowdown, "{figure}: {factor:factor} times the time in {baseline} "
+                                           "({low:factor} to {high:factor} at 95 %), "
+                                           "{slower=more than}{slower!not certainly more than}");
+    return xformat("%s %g %% slower", text, compare_number(comparison->top, "fail_slower_percent"));
 }
 
 /* ---------------------------------------------------------------- all of them */

@@ -1,6 +1,5 @@
 /* Sentences about a comparison: names of devices, verdicts, and a summary of which devices are
  * right and which is fastest. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/comparison.h"
@@ -46,11 +45,9 @@ static void put_title(const struct comparison *comparison, cJSON *device)
     compare_plain_name(platform, json_text(device, "platform"));
     if (sscanf(driver, "%u.%u", &major, &minor) == 2)
         snprintf(version, sizeof version, " %u.%u", major, minor);
-    char *title = xasprintf(
-        "%s%s on %s", strcmp(platform, "Portable Computing Language") == 0 ? "PoCL" : platform,
-        version, name);
-    compare_put_text(device, "title", title);
-    free(title);
+    const bool is_pocl = strcmp(platform, "Portable Computing Language") == 0;
+    compare_put_text(device, "title",
+                     xformat("%s%s on %s", is_pocl ? "PoCL" : platform, version, name));
 }
 
 /* The title. If other devices have the same title, the selector and a baseline's file are added. */
@@ -63,14 +60,12 @@ static void put_label(const struct comparison *comparison, cJSON *device)
         alike += compare_same(other, device, "title") &&
                  !json_at(other, "baseline") == !json_at(device, "baseline");
     }
-    char *place = alike < 2 ? xstrdup("")
-                            : xasprintf(" (%s%s%s)", json_text(device, "index"),
-                                        *baseline ? ", " : "", text_base_name(baseline));
-    char *label =
-        xasprintf("%s%s%s", *baseline ? "(baseline) " : "", json_text(device, "title"), place);
-    compare_put_text(device, "label", label);
-    free(place);
-    free(label);
+    const char *place = alike < 2 ? ""
+                                  : xformat(" (%s%s%s)", json_text(device, "index"),
+                                            *baseline ? ", " : "", text_base_name(baseline));
+    compare_put_text(
+        device, "label",
+        xformat("%s%s%s", *baseline ? "(baseline) " : "", json_text(device, "title"), place));
 }
 
 void compare_name_devices(struct comparison *comparison)
@@ -81,16 +76,16 @@ void compare_name_devices(struct comparison *comparison)
 
 /* ---------------------------------------------------------------- verdicts */
 
-char *compare_outcome_text(const struct comparison *comparison, const cJSON *run)
+const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run)
 {
     char signal[PROCESS_SIGNAL_SIZE];
     const bool is_partial =
         compare_number(run, "results.compared") < compare_number(run, "results.total");
     if (json_is(run, "outcome", "crashed") && json_at(run, "signal"))
-        return xasprintf("crashed: %s",
-                         process_signal_name((int)compare_number(run, "signal"), signal));
+        return xformat("crashed: %s",
+                       process_signal_name((int)compare_number(run, "signal"), signal));
     if (json_is(run, "outcome", "timed out") && compare_is_own(comparison, run))
-        return xasprintf("timed out: %.0f s", compare_number(comparison->top, "timeout_s"));
+        return xformat("timed out: %.0f s", compare_number(comparison->top, "timeout_s"));
     if (json_is(run, "outcome", "different"))
         return view_fill(
             run, json_is(run, "fault", "transcript")
@@ -302,12 +297,12 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
                 saved == 1 ? "is" : "are");
 }
 
-char *compare_lead(const struct comparison *comparison)
+const char *compare_lead(const struct comparison *comparison)
 {
     char *text;
     size_t size;
     FILE *stream = xopen_memstream(&text, &size);
     put_lead(comparison, stream);
     xclose(stream);
-    return text;
+    return xkeep(text);
 }

@@ -4,12 +4,11 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/xmalloc.h"
 
-enum { CELL_SIZE = 160, LEAD_WIDTH = 79, COLUMNS_MAX = 32 };
+enum { LEAD_WIDTH = 79, COLUMNS_MAX = 32 };
 #define NOISE "noise" /* prefix of the note of a range that contains 1 */
 
 enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN | ON_PAGE, MEASURED = COPIED | ALWAYS | IN_CSV };
@@ -151,62 +150,56 @@ static bool is_shown(const struct compare_column *column, const struct compariso
     FOR_EACH_COLUMN(column, compare_run_columns, place) \
     if (is_shown(column, comparison))
 
-static void put_range(const cJSON *run, const char *path, char note[CELL_SIZE])
+static const char *range_note(const cJSON *run, const char *path)
 {
-    char figure[32];
-    snprintf(figure, sizeof figure, "%.*s", (int)strcspn(path, "."), path);
-    const cJSON *speedup = json_at(run, figure);
+    const cJSON *speedup = json_at(run, xformat("%.*s", (int)strcspn(path, "."), path));
     const double low = compare_number(speedup, "low"), high = compare_number(speedup, "high");
     if (low >= 1 && high <= 1)
-        strcpy(note, "the others are compared with it");
-    else
-        snprintf(note, CELL_SIZE, "%s%s to %s", low <= 1 && high >= 1 ? NOISE ": " : "",
-                 TEXT_FACTOR(low), TEXT_FACTOR(high));
+        return "the others are compared with it";
+    return xformat("%s%s to %s", low <= 1 && high >= 1 ? NOISE ": " : "", TEXT_FACTOR(low),
+                   TEXT_FACTOR(high));
 }
 
-static void put_remark(const struct compare_column *column, const cJSON *run, char note[CELL_SIZE])
+/* Returns "noisy" or "1.70 to 1.76", or "" for no note. */
+static const char *cell_note(const struct compare_column *column,
+                             const struct comparison *comparison, const cJSON *run)
 {
     const double built = compare_number(run, "programs_built"),
                  loaded = compare_number(run, "programs_loaded");
+    if (!is_known(column, value_of(column, comparison, run)))
+        return "";
     switch (column->note) {
     case NO_NOTE: break;
     case NOTE_COMPUTE:
     case NOTE_STEADY:
-        strcpy(note,
-               compare_is_noisy(run, &compare_figures[column->note == NOTE_STEADY]) ? "noisy" : "");
-        break;
-    case NOTE_RANGE: put_range(run, column->path, note); break;
+        return compare_is_noisy(run, &compare_figures[column->note == NOTE_STEADY]) ? "noisy" : "";
+    case NOTE_RANGE: return range_note(run, column->path);
     case NOTE_CACHED:
-        if (loaded > 0)
-            snprintf(note, CELL_SIZE, "%.0f of %.0f cached", loaded, built + loaded);
-        break;
-    case NOTE_CACHES: strcpy(note, compare_number(run, column->path) > 100 ? "caches" : ""); break;
+        return loaded > 0 ? xformat("%.0f of %.0f cached", loaded, built + loaded) : "";
+    case NOTE_CACHES: return compare_number(run, column->path) > 100 ? "caches" : "";
     }
+    return "";
 }
 
-/* Returns "3.81 ms" and "noisy", "1.73" and "1.70 to 1.76", or "-" and "" for no value; to be
- * freed. */
-static char *cell_text(const struct compare_column *column, const struct comparison *comparison,
-                       const cJSON *run, char note[CELL_SIZE])
+/* Returns "3.81 ms" or "1.73", or "-" for no value. */
+static const char *cell_text(const struct compare_column *column,
+                             const struct comparison *comparison, const cJSON *run)
 {
     const cJSON *value = value_of(column, comparison, run);
-    char unit[UNIT_TEXT_SIZE] = "-";
-    *note = 0;
     if (!is_known(column, value))
-        return xstrdup("-");
+        return "-";
     const double number = value->valuedouble;
     switch (column->kind) {
     case KIND_TEXT:
     case KIND_FLAG: break; /* only for programs */
-    case KIND_COUNT: snprintf(unit, sizeof unit, "%.0f", number); break;
-    case KIND_TIME: text_time((uint64_t)number, unit); break;
-    case KIND_BYTES: text_bytes((uint64_t)number, unit); break;
-    case KIND_FACTOR: text_factor(number, unit); break;
-    case KIND_PERCENT: snprintf(unit, sizeof unit, "%.1f %%", number); break;
-    case KIND_SHARE: snprintf(unit, sizeof unit, "%.3g %%", fmin(number, 100)); break;
+    case KIND_COUNT: return xformat("%.0f", number);
+    case KIND_TIME: return xformat("%s", TEXT_TIME((uint64_t)number));
+    case KIND_BYTES: return xformat("%s", TEXT_BYTES((uint64_t)number));
+    case KIND_FACTOR: return xformat("%s", TEXT_FACTOR(number));
+    case KIND_PERCENT: return xformat("%.1f %%", number);
+    case KIND_SHARE: return xformat("%.3g %%", fmin(number, 100));
     }
-    put_remark(column, run, note);
-    return xstrdup(unit);
+    return "-";
 }
 
 /* ---------------------------------------------------------------- tables */
@@ -256,13 +249,6 @@ static cJSON *columns_json(const struct compare_column *table, const struct comp
 
 /* ---------------------------------------------------------------- tables */
 
-/* Adds a text, and frees it. */
-static void put_text(struct table *table, char *text)
-{
-    table_cell(table, text);
-    free(text);
-}
-
 static const char *device_template(const struct style *to)
 {
     return to->form == TABLE_TEXT ? "{index}  {label}" : "{label}";
@@ -271,15 +257,15 @@ static const char *device_template(const struct style *to)
 static void put_run(struct table *table, const struct style *to,
                     const struct comparison *comparison, const cJSON *run, unsigned place)
 {
-    put_text(table, view_fill(compare_device_of(comparison, run), device_template(to)));
-    put_text(table, compare_outcome_text(comparison, run));
+    table_cell(table, view_fill(compare_device_of(comparison, run), device_template(to)));
+    table_cell(table, compare_outcome_text(comparison, run));
     FOR_EACH_SHOWN(column, comparison, place)
     {
-        char note[CELL_SIZE], *text = cell_text(column, comparison, run, note);
+        const char *text = cell_text(column, comparison, run),
+                   *note = cell_note(column, comparison, run);
         if (to->form == TABLE_TEXT && column->note == NOTE_RANGE) /* only its word */
-            note[strncmp(note, NOISE, strlen(NOISE)) == 0 ? strlen(NOISE) : 0] = 0;
-        put_text(table, xasprintf(*note ? "%s (%s)" : "%s", text, note));
-        free(text);
+            note = strncmp(note, NOISE, strlen(NOISE)) == 0 ? NOISE : "";
+        table_cell(table, *note ? xformat("%s (%s)", text, note) : text);
     }
 }
 
@@ -298,16 +284,15 @@ static void put_runs(const struct style *to, const struct comparison *comparison
     for (size_t i = 0; i < transcripts; i++) {
         const cJSON *transcript = compare_transcript(comparison, i);
         const char *file = json_text(transcript, "file");
-        char *name =
-            xasprintf("%s%s", to->form == TABLE_TEXT ? text_base_name(file) : file,
-                      cJSON_IsTrue(json_at(transcript, "too_small")) ? " (too small)" : "");
+        const char *name =
+            xformat("%s%s", to->form == TABLE_TEXT ? text_base_name(file) : file,
+                    cJSON_IsTrue(json_at(transcript, "too_small")) ? " (too small)" : "");
         FOR_EACH_RUN_OF(run, comparison, i)
         {
             if (is_named)
                 table_cell(table, name);
             put_run(table, to, comparison, run, place);
         }
-        free(name);
     }
     table_print(table, to);
 }
@@ -354,25 +339,13 @@ static const char *problem_of(const cJSON *run)
     return first ? first->valuestring : json_text(run, "message");
 }
 
-/* Prints a message about a run, and frees it. */
+/* Prints a message about a run. */
 static void put_about(const struct style *to, const struct comparison *comparison, const cJSON *run,
-                      char *said)
+                      const char *said)
 {
     const cJSON *device = compare_device_of(comparison, run);
-    char *text =
-        xasprintf("%s: %s: %s", json_text(run, "transcript"), json_text(device, "index"), said);
-    put_note(to, text);
-    free(text);
-    free(said);
-}
-
-static void put_facts(const struct style *to, const cJSON *device)
-{
-    char *text = view_fill(device, "{baseline=(baseline) }{index}: {name} of {platform} {driver}"
-                                   "{emulator=, an emulator}{tuned=, tuned}"
-                                   "[, copies memory at {copied_bytes_per_s:bytes}/s]");
-    put_note(to, text);
-    free(text);
+    put_note(to,
+             xformat("%s: %s: %s", json_text(run, "transcript"), json_text(device, "index"), said));
 }
 
 /* Prints meanings of columns, problems, and facts about the devices. */
@@ -380,10 +353,8 @@ static void put_notes(const struct style *to, const struct comparison *compariso
 {
     FOR_EACH_SHOWN(column, comparison, place)
     {
-        char *text = xasprintf("%s: %s", column->heading, column->meaning ? column->meaning : "");
         if (column->meaning)
-            put_note(to, text);
-        free(text);
+            put_note(to, xformat("%s: %s", column->heading, column->meaning));
     }
     if (json_any(comparison->transcripts, "too_small"))
         put_note(to, compare_too_small);
@@ -394,18 +365,19 @@ static void put_notes(const struct style *to, const struct comparison *compariso
                 to, comparison, item,
                 view_fill(item, "first result after {cold_result_ns:time} with empty caches"));
         if (*problem_of(item))
-            put_about(to, comparison, item, xstrdup(problem_of(item)));
+            put_about(to, comparison, item, problem_of(item));
     }
     JSON_EACH(item, comparison->devices)
     {
         if (!json_is(item, "index", COMPARE_REFERENCE))
-            put_facts(to, item);
+            put_note(to, view_fill(item, "{baseline=(baseline) }{index}: {name} of {platform} "
+                                         "{driver}{emulator=, an emulator}{tuned=, tuned}"
+                                         "[, copies memory at {copied_bytes_per_s:bytes}/s]"));
     }
 }
 
 void compare_print_table(const struct comparison *comparison, const struct style *style)
 {
-    char *lead = compare_lead(comparison);
     if (json_number_at(comparison->top, "transcripts") == 1)
         fprintf(style->stream, "transcript  %s\n",
                 json_text(comparison->transcripts->child, "file"));
@@ -414,30 +386,26 @@ void compare_print_table(const struct comparison *comparison, const struct style
     put_runs(style, comparison, IN_TERMINAL);
     put_means(style, comparison);
     putc('\n', style->stream);
-    text_wrap(style->stream, lead, 0, 0, style->width > 0 ? style->width : LEAD_WIDTH);
+    text_wrap(style->stream, compare_lead(comparison), 0, 0,
+              style->width > 0 ? style->width : LEAD_WIDTH);
     putc('\n', style->stream);
     put_notes(style, comparison, IN_TERMINAL);
-    free(lead);
 }
 
 void compare_print_markdown(const struct comparison *comparison, FILE *stream)
 {
     const struct style to = {.stream = stream, .form = TABLE_MARKDOWN};
     const cJSON *top = comparison->top;
-    char *lead = compare_lead(comparison);
-    print_markup(&to, lead);
+    print_markup(&to, compare_lead(comparison));
     putc('\n', stream);
     put_runs(&to, comparison, IN_MARKDOWN);
     put_means(&to, comparison);
     putc('\n', stream);
     put_notes(&to, comparison, IN_MARKDOWN);
-    char *made = view_fill(top, "Medians and quartiles of {repeat} runs each, healcl {healcl} "
-                                "({commit}), {host.processor}, {date}.");
     putc('\n', stream);
-    print_markup(&to, made);
+    print_markup(&to, view_fill(top, "Medians and quartiles of {repeat} runs each, healcl {healcl} "
+                                     "({commit}), {host.processor}, {date}."));
     fprintf(stream, "\n\n    %s\n", json_text(top, "command"));
-    free(made);
-    free(lead);
 }
 
 /* ---------------------------------------------------------------- CSV (RFC 4180) */
@@ -499,18 +467,15 @@ static void put_json(const struct comparison *comparison, FILE *stream)
     cJSON *rows = cJSON_AddArrayToObject(all, "rows");
     JSON_EACH(run, comparison->runs)
     {
-        char *outcome = compare_outcome_text(comparison, run), note[CELL_SIZE];
         cJSON *row = json_add_object(rows, NULL);
-        JSON_ADD(row, STRING("verdict", outcome), STRING("problem", problem_of(run)));
+        JSON_ADD(row, STRING("verdict", compare_outcome_text(comparison, run)),
+                 STRING("problem", problem_of(run)));
         cJSON *cells = cJSON_AddArrayToObject(row, "cells");
         FOR_EACH_SHOWN(column, comparison, ON_PAGE)
         {
-            char *text = cell_text(column, comparison, run, note);
-            json_add_string(cells, NULL, text);
-            json_add_string(cells, NULL, note);
-            free(text);
+            json_add_string(cells, NULL, cell_text(column, comparison, run));
+            json_add_string(cells, NULL, cell_note(column, comparison, run));
         }
-        free(outcome);
     }
     cJSON_AddItemReferenceToObject(all, "comparison", comparison->top);
     compare_put(all, "columns", columns_json(compare_run_columns, comparison, ON_PAGE));
@@ -535,15 +500,13 @@ static const char *put_until(FILE *stream, const char *text, const char *mark)
 void compare_print_html(const struct comparison *comparison, FILE *stream)
 {
     const struct style plain = {.stream = stream, .form = TABLE_HTML};
-    char *lead = compare_lead(comparison);
     const char *text = put_until(stream, healcl_cli_page_html, "{{lead}}");
-    print_markup(&plain, lead);
+    print_markup(&plain, compare_lead(comparison));
     text = put_until(stream, text, "{{table}}");
     put_runs(&plain, comparison, ON_PAGE);
     text = put_until(stream, text, "{{json}}");
     put_json(comparison, stream);
     fputs(text, stream);
-    free(lead);
 }
 
 /* ---------------------------------------------------------------- JUnit */
@@ -570,14 +533,12 @@ static void put_verdict_case(struct junit *junit, const struct comparison *compa
                                        : strcmp(type, "nothing to verify") == 0 ? JUNIT_SKIPPED
                                        : strcmp(type, "different") == 0         ? JUNIT_FAILURE
                                                                                 : JUNIT_ERROR;
-    char *text = compare_outcome_text(comparison, run),
-         *whole = xasprintf("%s%s%.400s", text, *message ? ": " : "", message);
     junit_case(junit, name, (uint64_t)compare_number(run, "process_ns"));
     if (outcome != JUNIT_PASSED)
-        junit_outcome(junit, outcome, type, whole);
+        junit_outcome(junit, outcome, type,
+                      xformat("%s%s%.400s", compare_outcome_text(comparison, run),
+                              *message ? ": " : "", message));
     put_details(junit, run);
-    free(whole);
-    free(text);
 }
 
 static void put_slowdown(struct junit *junit, const struct comparison *comparison, const cJSON *run,
@@ -585,20 +546,16 @@ static void put_slowdown(struct junit *junit, const struct comparison *compariso
 {
     const char *figure = json_text(slowdown, "figure");
     const bool is_steady = strcmp(figure, compare_figures[COMPARE_STEADY].name) == 0;
-    char *text = compare_slowdown_text(comparison, slowdown),
-         *against = view_fill(slowdown,
-                              *figure ? "{figure} against {baseline}" : "time against a baseline"),
-         *title = xasprintf("%s: %s", name, against);
-    junit_case(junit, title, (uint64_t)compare_number(run, compare_figures[is_steady].median));
+    const char *text = compare_slowdown_text(comparison, slowdown),
+               *against = *figure ? "{figure} against {baseline}" : "time against a baseline";
+    junit_case(junit, xformat("%s: %s", name, view_fill(slowdown, against)),
+               (uint64_t)compare_number(run, compare_figures[is_steady].median));
     if (json_at(slowdown, "not_judged_because"))
         junit_outcome(junit, JUNIT_SKIPPED, "not judged", text);
     else if (cJSON_IsTrue(json_at(slowdown, "slower")))
         junit_outcome(junit, JUNIT_FAILURE, "slower", text);
     else
         junit_line(junit, text);
-    free(title);
-    free(against);
-    free(text);
 }
 
 void compare_print_junit(const struct comparison *comparison, FILE *stream)
@@ -612,13 +569,12 @@ void compare_print_junit(const struct comparison *comparison, FILE *stream)
             if (!compare_is_own(comparison, run))
                 continue;
             const cJSON *device = compare_device_of(comparison, run);
-            char *name = view_fill(device, "{index} {name} ({platform})");
+            const char *name = view_fill(device, "{index} {name} ({platform})");
             put_verdict_case(&junit, comparison, run, name);
             JSON_EACH(slowdown, json_at(run, "slowdowns"))
             {
                 put_slowdown(&junit, comparison, run, slowdown, name);
             }
-            free(name);
         }
     }
     junit_print(&junit, stream);

@@ -1,7 +1,6 @@
 /* Writes a result file for each device, which others can check: docs/COMPARE.md. */
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,8 +29,8 @@ static void append_word(char name[FILE_NAME_SIZE], const char *text)
     name[length] = 0;
 }
 
-/* Returns "FOLDER/nvidia-corporation-nvidia-h100.json"; to be freed. */
-static char *path_of(const char *folder, const cJSON *device)
+/* Returns "FOLDER/nvidia-corporation-nvidia-h100.json"; */
+static const char *path_of(const char *folder, const cJSON *device)
 {
     char name[FILE_NAME_SIZE] = "";
     const char *vendor = json_text(device, "vendor");
@@ -40,7 +39,7 @@ static char *path_of(const char *folder, const cJSON *device)
     append_word(name, json_text(device, "name"));
     for (size_t length = strlen(name); length > 0 && name[length - 1] == '-'; length--)
         name[length - 1] = 0;
-    return xasprintf("%s/%s.json", folder, *name ? name : "unknown");
+    return xformat("%s/%s.json", folder, *name ? name : "unknown");
 }
 
 /* ---------------------------------------------------------------- what is written */
@@ -204,10 +203,7 @@ enum healcl_status compare_write_results(const struct comparison *comparison, co
         if (!*json_text(device, "name") || json_is(device, "index", COMPARE_REFERENCE) ||
             !is_first(comparison, device))
             continue;
-        char *path = path_of(folder, device);
-        const enum healcl_status status = write_file(comparison, i, path, error);
-        free(path);
-        TRY(status);
+        TRY(write_file(comparison, i, path_of(folder, device), error));
     }
     return HEALCL_OK;
 }

@@ -34,10 +34,9 @@ void compare_put(cJSON *object, const char *path, cJSON *item)
 {
     const char *dot = strchr(path, '.');
     if (dot) {
-        char *name = xasprintf("%.*s", (int)(dot - path), path);
+        const char *name = xformat("%.*s", (int)(dot - path), path);
         cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name);
         compare_put(inner ? inner : cJSON_AddObjectToObject(object, name), dot + 1, item);
-        free(name);
     } else if (!cJSON_ReplaceItemInObjectCaseSensitive(object, path, item)) {
         cJSON_AddItemToObject(object, path, item);
     }
@@ -244,7 +243,7 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
 /* ---------------------------------------------------------------- command lines */
 
 /* Environment variables that change how transcripts run, or which devices exist. */
-static void write_environment(FILE *stream)
+static const char *environment_text(void)
 {
     static const char *const variables[] = {
         "HEALCL_DEVICE",     "HEALCL_LACKS",           "HEALCL_TUNING",
@@ -253,31 +252,22 @@ static void write_environment(FILE *stream)
         "LP_NUM_THREADS",    "OMP_NUM_THREADS",        "OCLGRIND_BUILD_OPTIONS",
         "POCL_DEVICES",      "POCL_MAX_PTHREAD_COUNT", "HEALCL_OPENCL_LIBRARY",
     };
+    const char *text = "";
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);
-        if (!value || !*value)
-            continue;
-        fprintf(stream, "%s=", variables[i]);
-        text_shell(stream, value);
-        putc(' ', stream);
+        if (value && *value)
+            text = xformat("%s%s=%s ", text, variables[i], text_shell(value));
     }
+    return text;
 }
 
 void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
                          size_t count)
 {
-    char *text;
-    size_t size;
-    FILE *stream = xopen_memstream(&text, &size);
-    write_environment(stream);
-    fprintf(stream, "healcl %s", command);
-    for (size_t i = 0; i < count; i++) {
-        putc(' ', stream);
-        text_shell(stream, arguments[i]);
-    }
-    xclose(stream);
+    const char *text = xformat("%shealcl %s", environment_text(), command);
+    for (size_t i = 0; i < count; i++)
+        text = xformat("%s %s", text, text_shell(arguments[i]));
     compare_put_text(object, "command", text);
-    free(text);
 }
 
 /* ---------------------------------------------------------------- JSON that is not trusted */

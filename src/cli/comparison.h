@@ -169,11 +169,12 @@ void compare_name_devices(struct comparison *comparison);
 enum { NAME_SIZE = 256 };
 const char *compare_plain_name(char text[NAME_SIZE], const char *name);
 
-/* Describes in a few sentences how the devices compare. The caller frees the text. */
-char *compare_lead(const struct comparison *comparison);
+/* Describes in a few sentences how the devices compare. Like other texts here, the result lives as
+ * long as the program. */
+const char *compare_lead(const struct comparison *comparison);
 
-/* Returns "verified: 1 of 3" or "timed out: 600 s"; the caller frees it. */
-char *compare_outcome_text(const struct comparison *comparison, const cJSON *run);
+/* Returns "verified: 1 of 3" or "timed out: 600 s". */
+const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run);
 
 /* ---- columns ---- */
 
@@ -232,8 +233,8 @@ void compare_copy(cJSON *target, const cJSON *source, const struct compare_colum
 bool compare_judge(const struct comparison *comparison, cJSON *run);
 
 /* Returns "compute: 1.32 times the time in base.json (1.25 to 1.40 at 95 %), more than 10 %
- * slower". The caller frees it. */
-char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown);
+ * slower". */
+const char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown);
 
 /* The exit code of the worst run of this comparison, without baselines. */
 int compare_worst(const struct comparison *comparison);

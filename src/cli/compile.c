@@ -163,10 +163,7 @@ static enum healcl_status pack(struct compile_command *self, struct healcl_error
 static enum healcl_status emit_open(const struct compile_command *self, const char *name,
                                     struct new_file *file, struct healcl_error *error)
 {
-    char *path = xasprintf("%s/%s", self->emit, name);
-    enum healcl_status status = new_file_open(file, path, error);
-    free(path);
-    return status;
+    return new_file_open(file, xformat("%s/%s", self->emit, name), error);
 }
 
 /* Whether all programs become one source. Then all launched kernels are compiled to one image,
@@ -258,10 +255,7 @@ static enum healcl_status read_in_folder(const struct compile_command *self, con
     if (strchr(name, '/'))
         REFUSE(error, "folder '%.400s': manifest.json: '%.80s' is not the name of a file",
                self->from, name);
-    char *path = xasprintf("%s/%s", self->from, name);
-    enum healcl_status status = file_read(path, most, data, bytes, error);
-    free(path);
-    return status;
+    return file_read(xformat("%s/%s", self->from, name), most, data, bytes, error);
 }
 
 static enum healcl_status read_folder(struct compile_command *self, struct healcl_error *error)

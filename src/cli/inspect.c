@@ -373,9 +373,7 @@ static void print_kernels(const cJSON *document, const struct style *style)
         cJSON *why = json_add_array(row, "why");
         JSON_EACH(reason, json_at(row, "why_not"))
         {
-            char *text = view_fill(reason, "{reason} ({steps})");
-            json_add_string(why, NULL, text);
-            free(text);
+            json_add_string(why, NULL, view_fill(reason, "{reason} ({steps})"));
         }
         cJSON *step = cJSON_GetObjectItemCaseSensitive(row, "step");
         if (strcmp(step->valuestring, last) == 0)

@@ -1,5 +1,4 @@
 /* healcl ops: the operations of HEAL, from the operation table. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command_job.h"
@@ -100,16 +99,13 @@ static cJSON *report_ops(void *self)
 
 enum { TEXT_WIDTH = 80, MEANING_INDENT = 6, WIDTH_MIN = 40 };
 
-/* Returns "modmul_ttc(a, b, p, out)", for free(). */
-static char *signature_of(const cJSON *form)
+/* Returns "modmul_ttc(a, b, p, out)". */
+static const char *signature_of(const cJSON *form)
 {
-    char *text = xasprintf("%s(", json_text(form, "name"));
+    const char *text = xformat("%s(", json_text(form, "name"));
     JSON_EACH(argument, json_at(form, "arguments"))
     {
-        char *before = text;
-        text =
-            xasprintf("%s%s%s", before, json_text(argument, "name"), argument->next ? ", " : ")");
-        free(before);
+        text = xformat("%s%s%s", text, json_text(argument, "name"), argument->next ? ", " : ")");
     }
     return text;
 }
@@ -117,16 +113,14 @@ static char *signature_of(const cJSON *form)
 /* Forms that look the same, and differ only in kinds of arguments, are printed once. */
 static void print_forms(const cJSON *operation, FILE *stream, unsigned width)
 {
-    char *last = xstrdup("");
+    const char *last = "";
     JSON_EACH(form, json_at(operation, "forms"))
     {
-        char *text = signature_of(form);
+        const char *text = signature_of(form);
         if (strcmp(text, last) != 0)
             text_wrap(stream, text, 0, 2, width);
-        free(last);
         last = text;
     }
-    free(last);
 }
 
 static void print_ops(void *self, const cJSON *document, const struct style *style)
@@ -141,9 +135,8 @@ static void print_ops(void *self, const cJSON *document, const struct style *sty
             fprintf(style->stream, "%s%s\n", *family ? "\n" : "", next);
         family = next;
         print_forms(operation, style->stream, width);
-        char *text = view_fill(operation, "{meaning} ({dtypes})");
-        text_wrap(style->stream, text, 0, MEANING_INDENT, width);
-        free(text);
+        text_wrap(style->stream, view_fill(operation, "{meaning} ({dtypes})"), 0, MEANING_INDENT,
+                  width);
     }
     putc('\n', style->stream);
     text_wrap(style->stream,

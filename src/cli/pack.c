@@ -17,7 +17,7 @@ enum { ALIGNMENT = 64 /* alignment of payloads in their file, as of NumPy's head
 struct pack_command {
     struct command_job job;
     const char *output;
-    char *path, *raw_path; /* paths of the files below */
+    const char *path, *raw_path; /* paths of the files below */
     struct source source;
     struct arena *arena; /* of payloads */
     struct new_file text, raw;
@@ -30,19 +30,16 @@ struct pack_command {
 static void outputs(void *context, struct words *paths)
 {
     struct pack_command *self = context;
-    char *bundled = bundled_folder();
-    const char *file = self->job.file;
+    const char *bundled = bundled_folder(), *file = self->job.file;
     if (bundled && strncmp(file, bundled, strlen(bundled)) == 0)
         file = text_base_name(file);
     const char *ending = strstr(text_base_name(file), ".json");
     const size_t stem = ending ? (size_t)(ending - file) : strlen(file);
-    self->path =
-        self->output ? xstrdup(self->output) : xasprintf("%.*s.packed.json", (int)stem, file);
-    self->raw_path = xasprintf("%s.bin", self->path);
+    self->path = self->output ? self->output : xformat("%.*s.packed.json", (int)stem, file);
+    self->raw_path = xformat("%s.bin", self->path);
     if (!self->output)
         words_add(paths, self->path);
     words_add(paths, self->raw_path);
-    free(bundled);
 }
 
 static int prepare(const struct command *command, void *context)
@@ -55,10 +52,9 @@ static int prepare(const struct command *command, void *context)
             (stat(paths[i], &about) == 0 && !S_ISREG(about.st_mode)))
             return usage_error(command, "cannot write '%.400s': a pack is two files side by side",
                                paths[i]);
-    char *clean = xstrdup(text_base_name(self->raw_path));
+    char *clean = xformat("%s", text_base_name(self->raw_path));
     text_clean(clean, true);
     const bool is_utf8 = strcmp(clean, text_base_name(self->raw_path)) == 0;
-    free(clean);
     return is_utf8 ? GOES_ON
                    : usage_error(command,
                                  "'%.400s' is not UTF-8, as names in transcripts must be: choose "
@@ -165,9 +161,9 @@ static enum healcl_status pack(void *context, struct healcl_error *error)
     TRY(source_explain(&self->source, write_entries(self, error), error));
     /* While names are set the folder is locked, so that both files are from the same pack. A file
      * system may not support locks. */
-    char *folder = xasprintf("%.*s.", (int)(text_base_name(self->path) - self->path), self->path);
-    const int lock = open(folder, O_RDONLY | O_CLOEXEC);
-    free(folder);
+    const int lock =
+        open(xformat("%.*s.", (int)(text_base_name(self->path) - self->path), self->path),
+             O_RDONLY | O_CLOEXEC);
     if (lock >= 0)
         (void)flock(lock, LOCK_EX);
     const enum healcl_status status = commit(self, error);
@@ -199,8 +195,6 @@ static void release_pack(void *context)
     new_file_discard(&self->raw);
     arena_free(self->arena);
     source_close(&self->source);
-    free(self->path);
-    free(self->raw_path);
 }
 
 const struct command command_pack = {

@@ -1,7 +1,6 @@
 #include "cli/report.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "cli/cli.h"
 #include "cli/text.h"
@@ -31,20 +30,12 @@ void report_add_command(cJSON *object, const char *command, const struct device_
                         const struct healcl_operations *manifests, const char *option,
                         const char *operand)
 {
-    char *text;
-    size_t size;
-    FILE *stream = xopen_memstream(&text, &size);
-    fprintf(stream, "healcl %s -d %u:%u", command, device->platform_index, device->device_index);
+    const char *text = xformat("healcl %s -d %s", command, DEVICE_SELECTOR(device));
     const struct operation_folder *folder = manifests ? manifests->folders : NULL;
-    for (; folder; folder = folder->next) {
-        fputs(folder->is_trusted ? " --trust " : " --ops ", stream);
-        text_shell(stream, folder->path);
-    }
-    fprintf(stream, " %s", option);
-    text_shell(stream, operand);
-    xclose(stream);
-    json_add_string(object, "repeat", text);
-    free(text);
+    for (; folder; folder = folder->next)
+        text = xformat("%s %s %s", text, folder->is_trusted ? "--trust" : "--ops",
+                       text_shell(folder->path));
+    json_add_string(object, "repeat", xformat("%s %s%s", text, option, text_shell(operand)));
 }
 
 /* ---------------------------------------------------------------- parts of documents */
@@ -85,10 +76,8 @@ void report_add_roofline(cJSON *object, const struct roofline *roofline)
     cJSON *rates = json_add_object(object, "roofline");
     json_add_number(rates, "copied_bytes_per_s", roofline->bytes);
     for (int i = 0; i < WORKS; i++) {
-        char key[48];
-        snprintf(key, sizeof key, "%s_per_s", segment_work_names[i]);
         if (roofline->work[i] > 0)
-            json_add_number(rates, key, roofline->work[i]);
+            json_add_number(rates, xformat("%s_per_s", segment_work_names[i]), roofline->work[i]);
     }
 }
 

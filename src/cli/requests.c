@@ -27,9 +27,7 @@ void request_inputs_free(struct request_inputs *live)
 {
     for (size_t i = 0; live->inputs && i < live->texts.count; i++)
         free((void *)(uintptr_t)live->inputs[i].data);
-    free(live->texts.of);
     free(live->inputs);
-    free(live->segments.of);
 }
 
 /* ---------------------------------------------------------------- inputs */

@@ -238,14 +238,13 @@ static void print_segments(const cJSON *document, const struct style *style, boo
         cJSON_DeleteItemFromArray(rows, SEGMENTS_SHOWN);
     if (count != 1) {
         static const char *const keys[] = {"operations", "bytes_up", "bytes_down", "time_ns"};
-        char *name = xasprintf("total of %d segments", count);
-        cJSON *total = add_time(rows, !all && count > SEGMENTS_SHOWN ? name : "total", 0);
+        const bool is_cut = !all && count > SEGMENTS_SHOWN;
+        cJSON *total = add_time(rows, is_cut ? xformat("total of %d segments", count) : "total", 0);
         JSON_EACH(segment, segments)
         {
             for (size_t i = 0; i < 4; i++)
                 json_increase(total, keys[i], json_number_at(segment, keys[i]));
         }
-        free(name);
     }
     /* Drivers may also compile kernels when they first run. */
     const uint64_t compiling =
@@ -414,28 +413,24 @@ void report_run_text(const cJSON *document, const struct style *style, bool verb
 void report_run_junit(const struct run_facts *facts, FILE *stream)
 {
     struct junit junit;
-    char *name =
-        xasprintf("healcl run on %s", facts->device ? facts->device->name : "host reference");
-    junit_init(&junit, name);
-    free(name);
+    const char *device = facts->device ? facts->device->name : "host reference";
+    junit_init(&junit, xformat("healcl run on %s", device));
     junit_suite(&junit, facts->file);
     for (size_t i = 0; i < facts->report->segment_count; i++) {
         const struct healcl_segment_profile *segment = &facts->report->segments[i];
-        char text[160];
-        snprintf(text, sizeof text, "segment %zu: %.100s", i + 1, segment_title(segment->name));
-        junit_case(&junit, text, segment->nanoseconds);
-        snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " results differ",
-                 segment->results_different, segment->results);
+        junit_case(&junit, xformat("segment %zu: %.100s", i + 1, segment_title(segment->name)),
+                   segment->nanoseconds);
         if (segment->results_different > 0)
-            junit_outcome(&junit, JUNIT_FAILURE, "different", text);
+            junit_outcome(&junit, JUNIT_FAILURE, "different",
+                          xformat("%" PRIu64 " of %" PRIu64 " results differ",
+                                  segment->results_different, segment->results));
         else if (segment->results > 0 && segment->results_compared == 0)
             junit_outcome(&junit, JUNIT_SKIPPED, "nothing to verify",
                           facts->no_verify ? "results are not compared: --no-verify"
                                            : "no result carries an expected tensor");
-        snprintf(text, sizeof text, "verified: %" PRIu64 " of %" PRIu64 " results",
-                 segment->results_compared, segment->results);
-        if (segment->results_different == 0 && segment->results_compared > 0)
-            junit_line(&junit, text);
+        else if (segment->results_compared > 0)
+            junit_line(&junit, xformat("verified: %" PRIu64 " of %" PRIu64 " results",
+                                       segment->results_compared, segment->results));
         for (size_t j = 0; j < facts->difference_count; j++)
             if (facts->differences[j].segment == i)
                 junit_line(&junit, facts->differences[j].line);
@@ -514,10 +509,10 @@ static cJSON *row_of(cJSON *rows, const struct trace_span *span, const struct st
         name = variant->name;
         why = why_general(step, variant, device);
     }
-    char *key = xasprintf("%s|%s|%s|%" PRIu64 "|%" PRIu32 "|%s", span->name, kind, name,
-                          span->groups, span->local_size, why ? why : "");
+    char key[1024];
+    snprintf(key, sizeof key, "%s|%s|%s|%" PRIu64 "|%" PRIu32 "|%s", span->name, kind, name,
+             span->groups, span->local_size, why ? why : "");
     cJSON *row = json_row(rows, "key", key);
-    free(key);
     if (json_at(row, "kernel"))
         return row;
     JSON_ADD(row, STRING("kernel", span->name), TEXT("step", kind), TEXT("variant", name));

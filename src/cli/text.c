@@ -186,11 +186,12 @@ static void print_quoted(FILE *stream, const char *text, size_t length)
     fputs(quote, stream);
 }
 
-void text_shell(FILE *stream, const char *word)
+const char *text_shell(const char *word)
 {
     const char *set = getenv("HOME");
-    char *home = xstrdup(set ? set : "");
-    size_t length = strlen(home);
+    char *home = xformat("%s", set ? set : ""), *text;
+    size_t length = strlen(home), size;
+    FILE *stream = xopen_memstream(&text, &size);
     while (length > 0 && home[length - 1] == '/')
         home[--length] = 0;
     if (!*word)
@@ -200,5 +201,6 @@ void text_shell(FILE *stream, const char *word)
         fputs("\"$HOME\"", stream);
     }
     print_quoted(stream, word, strlen(word));
-    free(home);
+    xclose(stream);
+    return xkeep(text);
 }

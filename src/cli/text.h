@@ -43,9 +43,9 @@ const char *text_base_name(const char *path);
 /* The number of characters of valid UTF-8. */
 size_t text_columns(const char *text);
 
-/* Prints a word of a shell command. Replaces the user's home folder, which is private and differs
- * between machines. */
-void text_shell(FILE *stream, const char *word);
+/* Returns a word as in a shell command. Replaces the user's home folder, which is private and
+ * differs between machines. The text lives as long as the program. */
+const char *text_shell(const char *word);
 
 /* Prints words with line breaks before column `width`. Each line is indented by `indent` blanks.
  * The first line continues at its current column. A width of 0 breaks no lines. */

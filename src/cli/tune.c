@@ -28,11 +28,10 @@ struct tune_command {
 /* Replaces characters that have a meaning in patterns by wildcards. */
 static void add_pattern(cJSON *device, const char *key, const char *text)
 {
-    char *pattern = xstrdup(text);
+    char *pattern = xformat("%s", text);
     for (char *at = pattern; *(at += strcspn(at, "*?[\\"));)
         *at++ = '?';
     json_add_string(device, key, pattern);
-    free(pattern);
 }
 
 /* Adds the values that differ from the defaults of the device's kind. */
@@ -63,17 +62,16 @@ static enum healcl_status save(const struct tune_command *self, struct healcl_er
     const struct device_tuning usual = tuning_default(info);
     struct new_file file;
     TRY(new_file_open(&file, self->path, error));
-    char *comment = xasprintf("measured on %s with driver %s, by healcl tune of healcl %s (%s)",
-                              info->name, info->driver, HEALCL_VERSION, healcl_commit());
     cJSON *document = cJSON_CreateObject();
-    json_add_string(document, "comment", comment);
+    json_add_string(document, "comment",
+                    xformat("measured on %s with driver %s, by healcl tune of healcl %s (%s)",
+                            info->name, info->driver, HEALCL_VERSION, healcl_commit()));
     cJSON *device = json_add_object(document, "device");
     add_pattern(device, "vendor", info->vendor);
     add_pattern(device, "architecture", info->architecture);
     add_pattern(device, "name", info->name);
     add_values(json_add_object(document, "tuning"), &self->report.tuning, &usual);
     json_write(document, file.stream);
-    free(comment);
     return new_file_commit(&file, error);
 }
 

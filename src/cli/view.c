@@ -165,10 +165,9 @@ static bool fill(struct buffer *buffer, const cJSON *object, const char **next, 
 char *view_fill(const cJSON *object, const char *template)
 {
     struct buffer buffer = {xstrdup(""), 0};
-    if (fill(&buffer, object, &template, 0))
-        return buffer.text;
-    free(buffer.text);
-    return NULL;
+    const bool is_whole = fill(&buffer, object, &template, 0);
+    xkeep(buffer.text);
+    return is_whole ? buffer.text : NULL;
 }
 
 /* ---------------------------------------------------------------- lines */
@@ -188,10 +187,9 @@ void report_label(const struct style *style, const char *label, const char *form
 void view_line(const struct style *style, const cJSON *object, const char *label,
                const char *template)
 {
-    char *text = view_fill(object, template);
+    const char *text = view_fill(object, template);
     if (text)
         report_label(style, label, "%s", text);
-    free(text);
 }
 
 void view_lines(const struct style *style, const cJSON *object, const struct view_line *lines,
@@ -203,15 +201,13 @@ void view_lines(const struct style *style, const cJSON *object, const struct vie
 
 void view_text(const struct style *style, const cJSON *object, const char *template)
 {
-    char *text = view_fill(object, template);
-    for (char *line = text, *next; line; line = next) {
+    for (char *line = view_fill(object, template), *next; line; line = next) {
         next = strchr(line, '\n');
         if (next)
             *next++ = 0;
         /* Indented lines are commands, which are copied without line breaks. */
         text_wrap(style->stream, line, 0, 0, *line == ' ' ? 0 : style->width);
     }
-    free(text);
 }
 
 void view_each(const struct style *style, const cJSON *array, const char *template)
@@ -227,9 +223,8 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
     struct table *table = table_create(columns, count);
     JSON_EACH(row, rows) for (size_t i = 0; i < count; i++)
     {
-        char *cell = view_fill(row, columns[i].template);
+        const char *cell = view_fill(row, columns[i].template);
         table_cell(table, cell ? cell : columns[i].flags & VIEW_BLANK ? "" : "-");
-        free(cell);
     }
     table_print(table, style);
 }
@@ -257,7 +252,7 @@ struct table *table_create(const struct view_column *columns, size_t count)
 
 void table_cell(struct table *table, const char *text)
 {
-    char *cell = xstrdup(text);
+    char *cell = xkeep(xstrdup(text));
     text_clean(cell, false);
     table->cells = xrealloc(table->cells, table->cell_count + 1, sizeof *table->cells);
     table->cells[table->cell_count++] = cell;
@@ -415,8 +410,6 @@ void table_print(struct table *table, const struct style *style)
         print_aligned(table, style);
     else
         print_marked(table, style);
-    for (size_t i = 0; i < table->cell_count; i++)
-        free(table->cells[i]);
     free(table->cells);
     free(table);
 }

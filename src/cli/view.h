@@ -31,7 +31,7 @@ struct style {
     enum { TABLE_TEXT, TABLE_MARKDOWN, TABLE_HTML } form; /* of tables */
 };
 
-/* Fills a template. The caller frees the result. NULL if the template is not whole. */
+/* Fills a template. The text lives as long as the program. NULL if the template is not whole. */
 char *view_fill(const cJSON *object, const char *template);
 
 /* ---- lines: a template that is not whole prints nothing ---- */

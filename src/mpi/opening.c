@@ -60,8 +60,8 @@ static enum healcl_status opening_compare(const struct opening *opening, const s
 
 /* ---------------------------------------------------------------- devices */
 
-/* Returns this rank's item of a list separated by commas, to be freed with free(). */
-static char *item_of(const char *list, const struct ranks *ranks)
+/* Returns this rank's item of a list separated by commas. */
+static const char *item_of(const char *list, const struct ranks *ranks)
 {
     int count = 1;
     for (const char *c = list; *c; c++)
@@ -69,7 +69,7 @@ static char *item_of(const char *list, const struct ranks *ranks)
     const char *item = list;
     for (int i = 0; i < ranks->local % count; i++)
         item = strchr(item, ',') + 1;
-    return xasprintf("%.*s", (int)strcspn(item, ","), item);
+    return xformat("%.*s", (int)strcspn(item, ","), item);
 }
 
 static bool is_like(const struct device_info *info, const struct device_info *best)
@@ -97,7 +97,7 @@ static enum healcl_status opening_choose(struct opening *opening, const struct r
 {
     struct device_info *list;
     size_t count, index;
-    char *selector = opening->job.selector ? item_of(opening->job.selector, ranks) : NULL;
+    const char *selector = opening->job.selector ? item_of(opening->job.selector, ranks) : NULL;
     enum healcl_status status = device_list(&opencl_loader, opening->package, &list, &count, error);
     if (status == HEALCL_OK) {
         status = device_select(list, count, selector, &index, error);
@@ -106,7 +106,6 @@ static enum healcl_status opening_choose(struct opening *opening, const struct r
                 list[device_is_named(selector) ? index : device_of(list, count, index, ranks)];
         free(list);
     }
-    free(selector);
     return status;
 }
 

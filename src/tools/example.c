@@ -228,14 +228,13 @@ static enum healcl_status read_folder(struct reading *reading, const char *folde
     if (count < 0 && errno != ENOENT)
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
-        char *path = xasprintf("%s/%s", folder, names[i]->d_name);
+        const char *path = xformat("%s/%s", folder, names[i]->d_name);
         reading->file = xchecked(arena_strdup(reading->examples->arena, names[i]->d_name));
         if (status == HEALCL_OK) {
             status = read_transcript(reading, path, error);
             if (status != HEALCL_OK)
                 error_prefix(error, "%.400s: ", path);
         }
-        free(path);
         free(names[i]);
     }
     free(names);
@@ -251,9 +250,7 @@ enum healcl_status examples_read(struct examples *examples,
     enum healcl_status status = make_tables(&reading, manifests ? manifests->table : NULL, error);
     for (const struct operation_folder *folder = manifests ? manifests->folders : NULL;
          folder && status == HEALCL_OK; folder = folder->next) {
-        char *path = xasprintf("%s/examples", folder->path);
-        status = read_folder(&reading, path, error);
-        free(path);
+        status = read_folder(&reading, xformat("%s/examples", folder->path), error);
     }
     operation_table_free(reading.noting);
     return status;

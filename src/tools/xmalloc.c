@@ -42,7 +42,15 @@ char *xstrdup(const char *text)
     return xchecked(strdup(text));
 }
 
-char *xasprintf(const char *format, ...)
+void *xkeep(void *memory)
+{
+    static void **kept; /* so that leak checkers find it */
+    static size_t count;
+    kept = xrealloc(kept, count + 1, sizeof *kept);
+    return kept[count++] = memory;
+}
+
+char *xformat(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -50,7 +58,7 @@ char *xasprintf(const char *format, ...)
     va_end(arguments);
     if (length < 0)
         xmalloc_fail();
-    char *text = xmalloc((size_t)length + 1);
+    char *text = xkeep(xmalloc((size_t)length + 1));
     va_start(arguments, format);
     (void)vsnprintf(text, (size_t)length + 1, format, arguments);
     va_end(arguments);

@@ -11,7 +11,13 @@ void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *memory, size_t count, size_t size);
 char *xstrdup(const char *text);
-__attribute__((format(printf, 1, 2))) char *xasprintf(const char *format, ...);
+
+/* Makes allocated memory live as long as the program, and returns it. For texts of a report, which
+ * are few. Only the main thread may call it. */
+void *xkeep(void *memory);
+
+/* Formats a text, and keeps it. */
+__attribute__((format(printf, 1, 2))) char *xformat(const char *format, ...);
 
 /* Opens a stream into memory, as open_memstream does. *text is whole once xclose has closed it. */
 FILE *xopen_memstream(char **text, size_t *size);

@@ -1,7 +1,6 @@
 #include "transcript/payload.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/copy.h"

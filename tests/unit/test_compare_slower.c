@@ -58,9 +58,8 @@ static void assert_judged(const struct comparison *comparison, cJSON *run, int n
     assert_int_equal(compare_judge(comparison, run), is_slower);
     const cJSON *list = json_at(run, "slowdowns");
     assert_int_equal(cJSON_GetArraySize(list), 2);
-    char *text = compare_slowdown_text(comparison, cJSON_GetArrayItem(list, number));
-    assert_string_equal(text, expected);
-    free(text);
+    assert_string_equal(compare_slowdown_text(comparison, cJSON_GetArrayItem(list, number)),
+                        expected);
 }
 
 static void intervals_decide(void **state)
