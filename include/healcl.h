@@ -60,7 +60,8 @@ enum healcl_cause {
     HEALCL_CAUSE_FILE,      /* a file that cannot be read or written */
     HEALCL_CAUSE_STATE, /* a function called at the wrong time: nothing runs, or no result exists */
     HEALCL_CAUSE_DEVICE,
-    HEALCL_CAUSE_MEMORY, /* the host ran out of memory */
+    HEALCL_CAUSE_MEMORY,      /* the host ran out of memory */
+    HEALCL_CAUSE_UNSUPPORTED, /* the device cannot: a kernel, a program, a capability is missing */
 };
 
 struct healcl_error {

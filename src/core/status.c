@@ -28,13 +28,19 @@ const char *healcl_status_name(enum healcl_status status)
 
 const char *healcl_cause_name(enum healcl_cause cause)
 {
-    static const char *const names[] = {
-        [HEALCL_CAUSE_NONE] = "none",     [HEALCL_CAUSE_ARGUMENT] = "argument",
-        [HEALCL_CAUSE_SHAPE] = "shape",   [HEALCL_CAUSE_DTYPE] = "dtype",
-        [HEALCL_CAUSE_DATA] = "data",     [HEALCL_CAUSE_OPERATION] = "operation",
-        [HEALCL_CAUSE_LIMIT] = "limit",   [HEALCL_CAUSE_FORMAT] = "format",
-        [HEALCL_CAUSE_FILE] = "file",     [HEALCL_CAUSE_STATE] = "state",
-        [HEALCL_CAUSE_DEVICE] = "device", [HEALCL_CAUSE_MEMORY] = "memory"};
+    static const char *const names[] = {[HEALCL_CAUSE_NONE] = "none",
+                                        [HEALCL_CAUSE_ARGUMENT] = "argument",
+                                        [HEALCL_CAUSE_SHAPE] = "shape",
+                                        [HEALCL_CAUSE_DTYPE] = "dtype",
+                                        [HEALCL_CAUSE_DATA] = "data",
+                                        [HEALCL_CAUSE_OPERATION] = "operation",
+                                        [HEALCL_CAUSE_LIMIT] = "limit",
+                                        [HEALCL_CAUSE_FORMAT] = "format",
+                                        [HEALCL_CAUSE_FILE] = "file",
+                                        [HEALCL_CAUSE_STATE] = "state",
+                                        [HEALCL_CAUSE_DEVICE] = "device",
+                                        [HEALCL_CAUSE_MEMORY] = "memory",
+                                        [HEALCL_CAUSE_UNSUPPORTED] = "unsupported"};
     return (size_t)cause < sizeof names / sizeof *names ? names[cause] : "unknown";
 }
 

@@ -40,9 +40,8 @@ static enum healcl_status choose_columns(struct launcher *self, const struct var
 {
     const struct step *step = plan->step;
     struct job job;
-    struct periodic_moduli moduli;
     job_begin(&job, self, step, plan, 1);
-    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 1);
     job_add_buffer(&job, moduli.lanes);
     JOB_ADD_LONGS(&job, moduli.period, terms_of(step), step->in[0]->layout.stride[step->value[0]]);
     job.granule = LANES;
@@ -76,10 +75,9 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
 {
     const struct step *step = plan->step;
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
-    struct periodic_moduli moduli;
     struct job job;
     job_begin(&job, self, step, plan, 1);
-    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 1);
     job_add_buffer(&job, moduli.table);
     JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
                   out->stride[out->rank - 1]);
@@ -216,8 +214,7 @@ static enum healcl_status choose_axis_modsum(struct launcher *self, const struct
 {
     const struct step *step = plan->step;
     int64_t stride = step->in[0]->layout.stride[step->value[0]];
-    int q;
-    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    const int q = derive_modulus_vector(self, step, 1);
     int64_t terms = terms_of(step), first = 0;
     do {
         int64_t count = sum_terms_at_once(self, terms - first);

@@ -2,8 +2,8 @@
  * Tables and checks of inputs. A step's tables are chosen with it, and filled before its launches
  * run. They are kept, and filled again when a tensor that they are derived from was written.
  *
- * The functions that choose return a slot of the template that is being made: see template.h. They
- * fail if memory runs out, or an input is too large.
+ * The functions that choose return a slot of the template that is being made: see template.h. Some
+ * fail if an input is too large.
  */
 #ifndef HEALCL_KERNELS_DERIVED_H
 #define HEALCL_KERNELS_DERIVED_H
@@ -48,11 +48,31 @@ void derived_forget_all(struct launcher *self);
  * between steps: one step adds at most the tables of its own operands. */
 void derived_limit(struct launcher *self);
 
-/* ---------------------------------------------------------------- derived.c */
+/* ---------------------------------------------------------------- derived_fill.c */
 
 /* Fills the tables of a run that are not filled from their storages' current versions. */
 enum healcl_status derived_fill(struct launcher *self, struct template_run *run,
                                 struct healcl_error *error);
+
+/* ---------------------------------------------------------------- derived_host.c */
+
+/* A modulus for vectors: struct lane_divisor in cl/base/divisor.cl. */
+struct scalar_lanes {
+    uint64_t q[LANES];
+    double inverse[LANES];
+    uint64_t reciprocal[LANES], shift[LANES];
+};
+
+/* A table that the host computes, freed with free(). NULL: the device computes it. *bytes: of it.
+ */
+void *derived_on_host(const struct launcher *self, const struct step *step,
+                      const struct table *table, uint64_t *bytes);
+
+/* Whether the host has found all indices of a DERIVED_INDEX_CHECK in range. */
+bool derived_indices_in_range(const struct launcher *self, const struct step *step,
+                              const struct table *table);
+
+/* ---------------------------------------------------------------- derived.c */
 
 /* Inputs of transforms. Sums of products also have their permutation at this index. */
 enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5 };
@@ -64,8 +84,7 @@ enum { HOST_DERIVES_MAX = 1 << 15, HOST_KEEPS_MIN = 256 };
 
 /* A table of struct modulus for the moduli in input i of a step. modulus_operand returns where that
  * table has the modulus of each element of the output. */
-enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i, int *slot,
-                                 struct healcl_error *error);
+int derive_moduli(struct launcher *self, const struct step *step, int i);
 struct layout modulus_operand(const struct step *step, int i);
 
 /* Whether the moduli vary along the last axis only, and their period *k is not too long. Input i
@@ -79,14 +98,12 @@ struct periodic_moduli {
     int64_t period;   /* vectors in lanes: lcm(k, 8) / 8 */
 };
 
-enum healcl_status derive_periodic_moduli(struct launcher *self, const struct step *step, int i,
-                                          struct periodic_moduli *moduli,
-                                          struct healcl_error *error);
+struct periodic_moduli derive_periodic_moduli(struct launcher *self, const struct step *step,
+                                              int i);
 
 /* A struct modulus for each element of input i, in order. The input is a vector, or a view that
  * broadcasts a vector along all axes but the last. */
-enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
-                                         int *slot, struct healcl_error *error);
+int derive_modulus_vector(struct launcher *self, const struct step *step, int i);
 
 /* Tables of a transform, by slot; SLOT_NONE if the step does not have the table's input. */
 struct transform_tables {
@@ -104,15 +121,13 @@ enum healcl_status derive_transform(struct launcher *self, const struct step *st
 
 /* A transform's twiddles in the order that cl/ntt/rows.cl expects for words of `word_bits` bits.
  * Requires n >= 256. */
-enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
-                                        int twiddles, uint32_t word_bits, int *slot,
-                                        struct healcl_error *error);
+int derive_lane_twiddles(struct launcher *self, const struct step *step, int twiddles,
+                         uint32_t word_bits);
 
 /* A transform's twiddles for cl/ntt/registers.cl and words of `word_bits` bits. They are [k,n] if
  * `beside` is 0. Otherwise they are the first `beside` twiddles of each modulus, [beside,k]. */
-enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step *step,
-                                        int twiddles, int64_t beside, uint32_t word_bits, int *slot,
-                                        struct healcl_error *error);
+int derive_pass_twiddles(struct launcher *self, const struct step *step, int twiddles,
+                         int64_t beside, uint32_t word_bits);
 
 /* uint [n+1] for the permutation of a transform or sum, which is input 3. The last element gives
  * the kind of permutation: see permutation in cl/core/checks.cl. */
@@ -128,8 +143,7 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
                                        int *slot, struct healcl_error *error);
 
 /* The weights of all digits of a STEP_BASE_CONVERSION, [terms,k] in their own dtype. */
-enum healcl_status derive_weights(struct launcher *self, const struct step *step, int *slot,
-                                  struct healcl_error *error);
+int derive_weights(struct launcher *self, const struct step *step);
 
 /* A check that input i holds no value that the step refuses: see step_check. */
 enum healcl_status derive_check(struct launcher *self, const struct step *step, int i,

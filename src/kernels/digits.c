@@ -187,12 +187,12 @@ static enum healcl_status choose_full_q(struct launcher *self, const struct vari
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
-        FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
-             "argument '%s': %lld moduli are more than the %d that devices support",
-             launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
-    int q, inverses;
+        REFUSE_FOR(error, LIMIT,
+                   "argument '%s': %lld moduli are more than the %d that devices support",
+                   launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
+    int inverses;
     struct job job;
-    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    const int q = derive_modulus_vector(self, step, 1);
     TRY(derive_crt_inverses(self, step, 1, &inverses, error));
     begin(&job, self, plan);
     job_define_number(&job, "LIMBS", (uint32_t)k);

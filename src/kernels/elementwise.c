@@ -1,8 +1,6 @@
 /* Elementwise modular operations: cl/core, cl/modular. */
 #include "kernels/kernels.h"
 
-__extension__ typedef unsigned __int128 uint128;
-
 struct elementwise_kernel {
     const char *table;    /* for any values */
     const char *residues; /* for known residues */
@@ -63,20 +61,6 @@ static void add_scalar(struct job *job, const struct step *step, int i)
         job_add_scalar(job, SLOT_A + i);
     else
         job_add_long(job, 0);
-}
-
-int64_t step_scalar(const struct step *step, int slot)
-{
-    if (slot == SLOT_A || slot == SLOT_B)
-        return scalar_value(step, slot - SLOT_A);
-    if (slot == SLOT_Q_NUMBER)
-        return step->in[2]->layout.offset;
-    const int64_t b = scalar_value(step, 1 - is_scalar(step, 0)), q = scalar_value(step, 2);
-    const uint64_t modulus = q > 0 ? (uint64_t)q : 1; /* the plan has refused others */
-    const uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % modulus;
-    return slot == SLOT_Q        ? q
-           : slot == SLOT_FACTOR ? (int64_t)factor
-                                 : (int64_t)(uint64_t)(((uint128)factor << 64) / modulus);
 }
 
 static void add_scalars(struct job *job, const struct step *step)
@@ -155,10 +139,9 @@ static enum healcl_status choose_vectors(struct launcher *self, const struct var
                                          struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    struct periodic_moduli moduli;
     struct job job;
     begin(&job, self, plan, 2, kernels[step->kind].vectors);
-    TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 2);
     job_add_buffer(&job, moduli.lanes);
     int64_t n = job.space.shape[job.space.rank - 1];
     bool is_whole = n % LANES == 0 || job.space.rank == 1;
@@ -224,10 +207,9 @@ static enum healcl_status choose_interleaved(struct launcher *self, const struct
     const struct step *step = plan->step;
     const struct elementwise_plan found = plan->elementwise;
     const struct space old = plan->space;
-    int table;
     struct job job;
     begin(&job, self, plan, 2, kernels[step->kind].interleaved);
-    TRY(derive_moduli(self, step, 2, &table, error));
+    const int table = derive_moduli(self, step, 2);
     job_add_buffer(&job, table);
     struct space *space = &job.space;
     uint32_t blocks = found.axes - 1;
@@ -268,9 +250,8 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    int table;
     struct job job;
-    TRY(derive_moduli(self, step, 2, &table, error));
+    const int table = derive_moduli(self, step, 2);
     begin(&job, self, plan, 2, kernels[step->kind].table);
     if (step->kind == STEP_CHAIN)
         job.launch.program = "core/chain";
@@ -382,12 +363,11 @@ static enum healcl_status choose_repeated(struct launcher *self, const struct va
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    int table;
     struct job job;
     const int a = plan->elementwise.a,
               b = 1 - a; /* Shoup's product is faster than one of residues */
     const bool are_residues = step->kind != STEP_MODMUL && (step->residues & 3) == 3;
-    TRY(derive_moduli(self, step, 2, &table, error));
+    const int table = derive_moduli(self, step, 2);
     begin(&job, self, plan, 0,
           are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated);
     job_add_input(&job, step->in[a]);
@@ -457,9 +437,8 @@ static enum healcl_status choose_residues(struct launcher *self, const struct va
 {
     const struct step *step = plan->step;
     const struct elementwise_plan *found = &plan->elementwise;
-    int table;
     struct job job;
-    TRY(derive_moduli(self, step, 2, &table, error));
+    const int table = derive_moduli(self, step, 2);
     begin(&job, self, plan, 2, kernels[step->kind].residues);
     job_add_buffer(&job, table);
     if (job.moves_q)

@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/job.h"
-#include "kernels/variant.h"
+#include "kernels/kernels.h"
 
 /* ---------------------------------------------------------------- spaces */
 
@@ -119,26 +118,23 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launcher = launcher;
     job->launch.program = program;
     job->launch.kernel = kernel;
-    job->launch.tag = step->origins;
     job->launch.kind = (int)step->kind;
-    const struct family *family = family_of(step->kind);
-    const struct healcl_device *device = launcher->device;
-    job->single = family && device->tuning.styles[family->preference] == STYLE_SINGLE &&
-                  device->info.loop_limit == 0;
+    job->launch.options = job->options;
+    job->launch.arguments = job->arguments;
 }
 
 /* Avoids snprintf, which takes a tenth of the time of a launch. */
 static void add_option(struct job *job, const char *text)
 {
-    char *options = job->launch.options;
+    char *options = job->options;
     size_t used = strlen(options);
-    while (*text && used < sizeof job->launch.options - 1)
+    while (*text && used < sizeof job->options - 1)
         options[used++] = *text++; /* the bytes after it are 0 */
 }
 
 void job_define(struct job *job, const char *name, const char *value)
 {
-    add_option(job, job->launch.options[0] ? " -D " : "-D ");
+    add_option(job, job->options[0] ? " -D " : "-D ");
     add_option(job, name);
     if (value[0])
         add_option(job, "=");
@@ -356,10 +352,10 @@ static enum healcl_status add_launch(struct job *job, uint64_t groups, size_t lo
 {
     uint64_t limit = job->launcher->device->info.loop_limit;
     if (limit > 0 && rounds > limit)
-        FAIL(error, device_note_unsupported(job->launcher->device, HEALCL_REFUSED),
-             "a work-item needs loops of %" PRIu64
-             " rounds, but this device ends loops after %" PRIu64,
-             rounds, limit);
+        REFUSE_FOR(error, LIMIT,
+                   "a work-item needs loops of %" PRIu64
+                   " rounds, but this device ends loops after %" PRIu64,
+                   rounds, limit);
     job->single = job->single && job->space.first == 0 && compiled_axes(job) > 0;
     if (job->single) {
         groups = groups > 0;
@@ -416,4 +412,41 @@ enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t lo
                                      struct healcl_error *error)
 {
     return add_launch(job, groups, local_size, job->rounds, error);
+}
+
+/* ---------------------------------------------------------------- what families share */
+
+const char *double_vectors_obstacle(const struct healcl_device *device)
+{
+    return device->info.double_width == 0 && device->tuning.multiply == MULTIPLY_BY_DOUBLES
+               ? "the device has no doubles"
+               : NULL;
+}
+
+struct space step_space(const struct step *step, int inputs)
+{
+    struct space space;
+    space_init(&space, &step->out->layout);
+    space_set_operand(&space, 0, &step->out->layout);
+    for (int i = 0; i < inputs && i + 1 < SPACE_OPERANDS; i++)
+        if (!is_scalar(step, i))
+            space_set_operand(&space, (uint32_t)i + 1, &step->in[i]->layout);
+    return space;
+}
+
+void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
+               const struct variant_plan *plan, int inputs)
+{
+    const struct variant *variant = plan->variant;
+    job_init(job, launcher, step, variant->program, variant->kernel);
+    job->launch.variant = variant;
+    if (variant->tunables >> TUNABLE_multiply & 1)
+        job_define_vectors(job);
+    job->single = variant->style == STYLE_SINGLE;
+    job_define_type(job, "ELEMENT", step->out->storage->dtype);
+    job->space = plan->space;
+    job_add_space(job);
+    job_add_output(job, step->out);
+    for (int i = 0; i < inputs; i++) /* a scalar needs a stand-in */
+        job_add_input(job, is_scalar(step, i) ? step->out : step->in[i]);
 }

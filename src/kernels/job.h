@@ -8,7 +8,7 @@
  * arguments, so these may be temporaries. A job must not be copied: its launch points into it. */
 struct job {
     struct launcher *launcher;
-    struct launch launch;
+    struct launch launch; /* its options and arguments are those below */
     struct space space;
     uint64_t granule; /* work-items begin at multiples of this number of elements; 0: anywhere */
     uint64_t rounds;  /* loop iterations for each element, or for each work-item with
@@ -17,12 +17,13 @@ struct job {
     uint32_t vectors; /* bit k: operand k is accessed as vectors */
     bool single;      /* one work-item takes all elements if it can: SINGLE in cl/base/base.h */
     bool moves_q;     /* operand 3 of the space begins at SLOT_Q_NUMBER */
+    char options[LAUNCH_OPTIONS_SIZE];
+    struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     uint8_t slots[LAUNCH_ARGUMENTS_MAX];
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
-/* The tag of the launch, and of its measured time, is the origins of the step. The launch is single
- * if the tuning asks for that in the step's family. */
+/* The launch is for a step of this kind. */
 void job_init(struct job *job, struct launcher *launcher, const struct step *step,
               const char *program, const char *kernel);
 

@@ -13,17 +13,6 @@ static inline bool passes_caches(const struct healcl_device *device, uint64_t el
     return elements >= device->tuning.past_caches_bytes / dtype_size(dtype);
 }
 
-/* Whether input i of a step is a scalar of the plan, or absent, which counts as 0. */
-static inline bool is_scalar(const struct step *step, int i)
-{
-    return !step->in[i] || step->in[i]->storage->scalars;
-}
-
-static inline int64_t scalar_value(const struct step *step, int i)
-{
-    return step->in[i] ? step->in[i]->storage->scalars[step->in[i]->layout.offset] : 0;
-}
-
 /* Why the device cannot run elementwise kernels and sums on vectors of eight. NULL: it can. */
 const char *double_vectors_obstacle(const struct healcl_device *device);
 

@@ -1,11 +1,369 @@
+/* Choosing templates for steps, and running them. */
 #include "kernels/launcher.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 
-#include "core/array.h"
+#include "core/numbers.h"
 #include "kernels/derived.h"
 #include "kernels/variant.h"
-#include "plan/memory.h"
+
+enum {
+    KERNELS_MAX =
+        4096, /* kernel objects of bound steps: drivers have memory for a limited number */
+    BYTES_MAX = 64 << 20 /* of templates */
+};
+
+/* What a bound step has of its own. The arguments of kernel objects stay set between its runs. */
+struct kept {
+    uint64_t epoch; /* of the derived tables */
+    struct derived *tables[TABLES_MAX];
+    uint64_t scratch[SCRATCH_MAX]; /* serials */
+    size_t count;
+    struct kernel_object objects[]; /* by launch */
+};
+
+/* A step of the plan that has run. */
+struct bound_step {
+    struct template *template; /* NULL: it has not run, or must be chosen again */
+    struct kept *kept;         /* from the second run on; or NULL */
+    uint64_t fact;             /* modulus_bits at that time */
+};
+
+/* ---------------------------------------------------------------- bound steps */
+
+static void template_free(struct launcher *self, struct template *template)
+{
+    template_release(self, template);
+    free(template);
+}
+
+static void drop_kept(struct launcher *self, struct bound_step *bound)
+{
+    if (!bound->kept)
+        return;
+    self->templates.kernels -= bound->kept->count;
+    for (size_t i = 0; i < bound->kept->count; i++)
+        if (bound->kept->objects[i].id)
+            (void)self->device->cl->clReleaseKernel(bound->kept->objects[i].id);
+    free(bound->kept);
+    bound->kept = NULL;
+}
+
+static void forget_step(struct launcher *self, struct bound_step *bound)
+{
+    drop_kept(self, bound);
+    if (bound->template && bound->template->key_words == 0)
+        template_free(self, bound->template);
+    bound->template = NULL;
+}
+
+static void forget_all(struct launcher *self)
+{
+    struct templates *templates = &self->templates;
+    for (size_t i = 0; templates->bound && i < self->plan->step_count; i++)
+        forget_step(self, &templates->bound[i]);
+    for (size_t i = 0; templates->buckets && i < TEMPLATE_BUCKETS; i++)
+        while (templates->buckets[i]) {
+            struct template *template = templates->buckets[i];
+            templates->buckets[i] = template->next;
+            template_free(self, template);
+        }
+    templates->bytes = 0;
+    templates->epoch = self->device->choices_epoch;
+}
+
+void launcher_bind_steps(struct launcher *self)
+{
+    if (!self->templates.bound)
+        self->templates.bound = calloc(self->plan->step_count + 1, sizeof(struct bound_step));
+}
+
+/* ---------------------------------------------------------------- what a template depends on */
+
+enum {
+    HEAD_WORDS = 4,
+    OPERAND_WORDS = 3 + 2 * LAYOUT_RANK,
+    KEY_WORDS = HEAD_WORDS + STEP_OPERANDS * OPERAND_WORDS
+};
+
+/* The bits of the largest modulus, if the host knows it: kernels rely on this bound. */
+static uint64_t modulus_bits(struct launcher *self, const struct step *step)
+{
+    const int i = step_traits[step->kind].moduli;
+    if (i == 0 || !step->in[i] || step->in[i]->storage->scalars)
+        return 0;
+    const uint64_t largest = launcher_largest(self, step->in[i]->storage);
+    return largest > 0 ? log2_of(largest) + 1 : 0;
+}
+
+/* The first operand with the same storage. */
+static int alias_of(const struct step *step, int operand)
+{
+    int first = 0;
+    while (!step->operands[first] ||
+           step->operands[first]->storage != step->operands[operand]->storage)
+        first++;
+    return first;
+}
+
+/* Offsets of scalars are no part of the key: SLOT_Q_NUMBER. */
+static size_t make_key(const struct step *step, uint64_t fact, uint64_t key[KEY_WORDS])
+{
+    size_t words = HEAD_WORDS;
+    key[0] = (uint64_t)step->kind | fact << 8 | (uint64_t)step->residues << 16 |
+             (uint64_t)step->nonnegative << 24 | (uint64_t)step->zeros << 32;
+    key[1] = (uint64_t)step->value[0];
+    key[2] = (uint64_t)step->value[1];
+    key[3] = 0;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step->operands[i];
+        if (!tensor)
+            continue;
+        const struct storage *storage = tensor->storage;
+        const struct layout *layout = &tensor->layout;
+        key[3] |= (uint64_t)1 << i;
+        key[words++] = (uint64_t)storage->dtype | (uint64_t)alias_of(step, i) << 8 |
+                       (uint64_t)(storage->scalars != NULL) << 16 | (uint64_t)layout->rank << 24;
+        if (!storage->scalars) {
+            key[words++] = (uint64_t)storage->elements;
+            key[words++] = (uint64_t)layout->offset;
+        }
+        memcpy(key + words, layout->shape, layout->rank * sizeof *key);
+        words += layout->rank;
+        memcpy(key + words, layout->stride, layout->rank * sizeof *key);
+        words += layout->rank;
+    }
+    return words;
+}
+
+/* ---------------------------------------------------------------- choosing */
+
+/* Chooses launches of a step. replaceable: manifests' kernels may run it. */
+static enum healcl_status choose(struct launcher *self, const struct step *step, bool replaceable,
+                                 struct healcl_error *error)
+{
+    bool is_chosen = false;
+    if (replaceable && self->plan->table)
+        TRY(choose_replacement(self, step, &is_chosen, error));
+    return is_chosen ? HEALCL_OK : choose_variant(self, step, error);
+}
+
+/* Makes the template of a key. One allocation has its tables and its key. */
+static enum healcl_status make(struct launcher *self, const struct step *step, bool replaceable,
+                               const uint64_t *key, size_t key_words, struct template **result,
+                               struct healcl_error *error)
+{
+    struct table tables[TABLES_MAX];
+    struct template made;
+    template_begin(self, step, &made, tables);
+    enum healcl_status status = choose(self, step, replaceable, error);
+    template_end(self);
+    const size_t tables_bytes = made.table_count * sizeof *tables;
+    const size_t bytes = sizeof made + tables_bytes + key_words * sizeof *key;
+    struct template *template = status == HEALCL_OK ? malloc(bytes) : NULL;
+    if (!template) {
+        template_release(self, &made);
+        return status == HEALCL_OK ? ERROR(error, HEALCL_NO_MEMORY, "out of memory") : status;
+    }
+    *template = made;
+    template->tables = memcpy(template + 1, tables, tables_bytes);
+    template->key = memcpy(template->tables + made.table_count, key, key_words * sizeof *key);
+    template->key_words = key_words;
+    template->bytes += bytes;
+    *result = template;
+    return HEALCL_OK;
+}
+
+/* Finds the template of a step, or makes one. If it serves this step only, its key is empty. */
+static enum healcl_status find_or_make(struct launcher *self, const struct step *step,
+                                       bool replaceable, uint64_t fact, struct template **result,
+                                       struct healcl_error *error)
+{
+    uint64_t key[KEY_WORDS];
+    struct templates *all = &self->templates;
+    if (step->kind == STEP_VENDOR || (replaceable && vendor_replaces(self->plan, step)))
+        return make(self, step, replaceable, key, 0, result, error);
+    if (!all->buckets)
+        all->buckets = calloc(TEMPLATE_BUCKETS, sizeof(struct template *));
+    NEED_MEMORY(all->buckets, error);
+    const size_t words = make_key(step, fact, key), bytes = words * sizeof *key;
+    const uint64_t hash = XXH3_64bits(key, bytes);
+    struct template **bucket = &all->buckets[hash % TEMPLATE_BUCKETS], *found = *bucket;
+    while (found && (found->hash != hash || found->key_words != words ||
+                     memcmp(found->key, key, bytes) != 0))
+        found = found->next;
+    if (!found) {
+        TRY(make(self, step, replaceable, key, words, &found, error));
+        found->hash = hash;
+        found->next = *bucket;
+        *bucket = found;
+        all->bytes += found->bytes;
+    }
+    *result = found;
+    return HEALCL_OK;
+}
+
+/* Gives the launches of a bound step their own kernel objects. Without memory for them it has
+ * none. */
+static void keep(struct launcher *self, struct bound_step *bound)
+{
+    const struct template *template = bound->template;
+    const size_t count = template->launch_count;
+    const struct template_launch *launch;
+    size_t serials = 0;
+    for (launch = template->launches; launch; launch = launch->next)
+        serials += launch->launch.argument_count;
+    if (self->templates.kernels + count > KERNELS_MAX)
+        return;
+    struct kept *kept = calloc(1, sizeof *kept + count * sizeof *kept->objects +
+                                      serials * sizeof *kept->objects->serials);
+    if (!kept)
+        return;
+    uint64_t *next = (uint64_t *)(kept->objects + count);
+    struct kernel_object *object = kept->objects;
+    bool is_whole = true;
+    kept->epoch = UINT64_MAX;
+    kept->count = count;
+    bound->kept = kept;
+    self->templates.kernels += count;
+    for (launch = template->launches; launch && is_whole; launch = launch->next, object++) {
+        object->id = launch->kernel ? device_kernel_object(self->device, launch->kernel) : NULL;
+        object->serials = next;
+        next += launch->launch.argument_count;
+        is_whole = object->id != NULL;
+    }
+    if (!is_whole)
+        drop_kept(self, bound);
+}
+
+/* ---------------------------------------------------------------- running */
+
+/* The memory that the step had before, if it is free: then arguments do not change. */
+static enum healcl_status acquire_scratch(struct launcher *self, struct template_run *run,
+                                          struct kept *kept, struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < run->template->scratch_count && !self->list; i++) {
+        struct buffer *scratch = &run->scratch[i];
+        const uint64_t bytes = run->template->scratch[i];
+        if (!kept || !device_buffer_take(self->device, kept->scratch[i], bytes, scratch))
+            TRY(device_buffer_acquire(self->device, bytes, false, scratch, error));
+        if (kept)
+            kept->scratch[i] = scratch->serial;
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status find_tables(struct launcher *self, struct template_run *run,
+                                      struct kept *kept, struct healcl_error *error)
+{
+    const size_t count = run->template->table_count;
+    if (kept && kept->epoch == self->cache.epoch) {
+        memcpy(run->tables, kept->tables, count * sizeof *kept->tables);
+        return derived_fill(self, run, error);
+    }
+    for (size_t i = 0; i < count; i++)
+        TRY(derived_find(self, run->step, &run->template->tables[i], &run->tables[i], error));
+    TRY(derived_fill(self, run, error));
+    if (!kept)
+        return HEALCL_OK;
+    memcpy(kept->tables, run->tables, count * sizeof *kept->tables);
+    kept->epoch = self->cache.epoch;
+    return HEALCL_OK;
+}
+
+static enum healcl_status run_template(struct launcher *self, const struct template *template,
+                                       const struct step *step, struct kept *kept,
+                                       struct healcl_error *error)
+{
+    struct template_run run = {.step = step, .template = template};
+    TRY(find_tables(self, &run, kept, error));
+    enum healcl_status status = acquire_scratch(self, &run, kept, error);
+    if (status == HEALCL_OK)
+        status = template_run(self, &run, kept ? kept->objects : NULL, error);
+    for (uint32_t i = template->scratch_count; i-- > 0;)
+        device_buffer_release(self->device, &run.scratch[i]);
+    return status;
+}
+
+enum healcl_status launch_step(struct launcher *self, const struct step *at,
+                               const struct step *step, struct healcl_error *error)
+{
+    struct templates *all = &self->templates;
+    derived_limit(self);
+    if (all->epoch != self->device->choices_epoch || all->bytes > BYTES_MAX)
+        forget_all(self);
+    const uint64_t fact = modulus_bits(self, step);
+    struct bound_step unbound = {.template = NULL};
+    struct bound_step *bound = all->bound ? &all->bound[at - self->plan->steps] : &unbound;
+    if (bound->template && bound->fact != fact)
+        forget_step(self, bound);
+    if (bound->template && !bound->kept)
+        keep(self, bound);
+    if (!bound->template)
+        TRY(find_or_make(self, step, at == step, fact, &bound->template, error));
+    bound->fact = fact;
+    const bool is_done = bound->template->is_done;
+    const enum healcl_status status =
+        is_done ? HEALCL_OK : run_template(self, bound->template, step, bound->kept, error);
+    if (status != HEALCL_OK || is_done || bound == &unbound) /* another kernel may serve then */
+        forget_step(self, bound);
+    if (status == HEALCL_OK)
+        launcher_storage_written(self, step->out->storage);
+    return status;
+}
+
+enum healcl_status launch_check(struct launcher *self, const struct step *step, int i,
+                                struct healcl_error *error)
+{
+    struct table tables[TABLES_MAX];
+    struct template checks;
+    struct template_run run = {.step = step, .template = &checks};
+    template_begin(self, step, &checks, tables);
+    enum healcl_status status = derive_check(self, step, i, error);
+    template_end(self);
+    return status == HEALCL_OK ? find_tables(self, &run, NULL, error) : status;
+}
+
+enum { SMALL_RESULT_BYTES = 1 << 16 }; /* smaller copies are not worth a kernel: bytes are copied */
+
+static bool packs_bytes(const struct tensor *tensor, uint64_t bytes)
+{
+    return bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&tensor->layout);
+}
+
+const char *pack_obstacle(const struct launcher *self, const struct step *step,
+                          const struct tensor *tensor, uint64_t bytes)
+{
+    struct step copy = {.kind = STEP_COPY, .origins = step->origins};
+    return bytes == 0 || packs_bytes(tensor, bytes) ? NULL : step_obstacle(&copy, self->device);
+}
+
+/* The packed elements are an output like any other. Their storage comes after those of the plan. */
+enum healcl_status launch_pack(struct launcher *self, const struct step *step,
+                               const struct tensor *tensor, const struct buffer *out,
+                               struct healcl_error *error)
+{
+    const struct buffer *from;
+    uint64_t size = dtype_size(tensor->storage->dtype);
+    TRY(launcher_buffer(self, tensor->storage, &from, error));
+    if (packs_bytes(tensor, out->bytes))
+        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out, 0,
+                           out->bytes, step->origins, error);
+    struct storage packed = {.id = (uint32_t)self->plan->storage_count,
+                             .dtype = tensor->storage->dtype,
+                             .elements = layout_elements(&tensor->layout)};
+    const struct tensor to = {.storage = &packed, .layout = layout_packed(&tensor->layout)};
+    struct step copy = *step;
+    copy.kind = STEP_COPY;
+    copy.out = &to;
+    copy.in[0] = tensor;
+    *launcher_memory(self, &packed) = *out;
+    enum healcl_status status = launch_step(self, step, &copy, error);
+    *launcher_memory(self, &packed) = (struct buffer){0}; /* the caller owns it */
+    return status;
+}
 
 /* ---------------------------------------------------------------- life */
 
@@ -27,7 +385,9 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 
 void launcher_release(struct launcher *self)
 {
-    templates_free(self);
+    forget_all(self);
+    free(self->templates.buckets);
+    free(self->templates.bound);
     for (size_t i = 0; i < self->plan->storage_count; i++)
         if (self->storages[i].buffer.memory || self->storages[i].contents) {
             launcher_storage_written(self, self->plan->storages[i]);
@@ -41,121 +401,4 @@ void launcher_release(struct launcher *self)
     free(self->cache.buckets);
     free(self->checks);
     free(self->storages);
-}
-
-const char *launcher_refuse(struct launcher *self, const struct step *step, int i)
-{
-    self->refused_input = i;
-    return step_input_name(step, i);
-}
-
-/* ---------------------------------------------------------------- storages */
-
-enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,
-                                        struct healcl_error *error)
-{
-    rule.least = PLACE_BYTES;
-    TRY(places_init(&self->places, self->plan, &rule, error));
-    self->first_place = device_places_begin(self->device, self->places.count);
-    return HEALCL_OK;
-}
-
-const struct buffer_place *launcher_place(const struct launcher *self,
-                                          const struct storage *storage, struct buffer_place *place)
-{
-    /* The operands of a slice come after the plan's storages. */
-    if (!self->places.of || storage->id >= self->plan->storage_count ||
-        self->places.of[storage->id] == NO_PLACE)
-        return NULL;
-    uint32_t number = self->places.of[storage->id];
-    *place = (struct buffer_place){self->first_place + number, self->places.bytes[number]};
-    return place;
-}
-
-enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
-                                   const struct buffer **buffer, struct healcl_error *error)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    struct buffer_place place;
-    if (memory->buffer.memory)
-        ;
-    else if (launcher_place(self, storage, &place))
-        TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
-                                     &memory->buffer, error));
-    else if (!self->templates.bound || !device_buffer_take(self->device, memory->serial,
-                                                           storage_bytes(storage), &memory->buffer))
-        TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
-                                       error));
-    memory->serial = memory->buffer.serial;
-    *buffer = &memory->buffer;
-    return HEALCL_OK;
-}
-
-struct buffer *launcher_memory(struct launcher *self, const struct storage *storage)
-{
-    return &self->storages[storage->id].buffer;
-}
-
-void launcher_storage_written(struct launcher *self, const struct storage *storage)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    memory->version++;
-    for (struct derived *table = memory->derived; table; table = table->next_of_storage)
-        derived_release(self, table);
-    free(memory->contents);
-    memory->contents = NULL;
-    memory->source = NULL;
-}
-
-bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage)
-{
-    const int64_t most = device_shares_memory(self->device) ? HOST_DERIVES_MAX : HOST_KEEPS_MIN;
-    return storage->elements > 0 && storage->elements <= most;
-}
-
-void launcher_storage_uploaded(struct launcher *self, const struct storage *storage,
-                               const void *source, void *contents)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    if (!source || memory->source != source)
-        launcher_storage_written(self, storage);
-    memory->source = source;
-    free(memory->contents);
-    memory->contents = contents;
-}
-
-void launcher_storage_release(struct launcher *self, const struct storage *storage)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    if (!self->templates.bound || !memory->source) {
-        launcher_storage_written(self, storage); /* and the next storage with this id, if any */
-        derived_forget(self, memory);
-    }
-    device_buffer_release(self->device, &memory->buffer);
-}
-
-uint64_t launcher_largest(struct launcher *self, const struct storage *storage)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    if (memory->largest_version == memory->version)
-        return memory->largest;
-    int64_t largest = 0;
-    for (int64_t i = 0; memory->contents && i < storage->elements; i++) {
-        const int64_t value = dtype_load(storage->dtype, memory->contents, i);
-        largest = value > largest ? value : largest;
-    }
-    memory->largest = (uint64_t)largest;
-    memory->largest_version = memory->version;
-    return memory->largest;
-}
-
-/* ---------------------------------------------------------------- checks */
-
-enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
-                                      uint32_t *key, struct healcl_error *error)
-{
-    NEED_MEMORY(ARRAY_GROW(self->checks, self->check_count, &self->check_capacity), error);
-    self->checks[self->check_count++] = *check;
-    *key = (uint32_t)self->check_count;
-    return HEALCL_OK;
 }

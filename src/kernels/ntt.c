@@ -57,6 +57,7 @@ static void transform_begin(struct job *job, struct launcher *self,
     job_init(job, self, transform->step, transform->variant->program,
              transform->inverse ? inverse : forward);
     job->launch.variant = transform->variant;
+    job->single = transform->variant->style == STYLE_SINGLE;
     if (transform->variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job->space = step_space(transform->step, 1);
@@ -149,8 +150,7 @@ static enum healcl_status choose_stages(struct launcher *self, const struct vari
     struct transform transform;
     int64_t rows = transform_rows(step), at_once;
     if (rows > UINT32_MAX)
-        FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
-             "%lld rows are more than 2^32-1", (long long)rows);
+        REFUSE_FOR(error, LIMIT, "%lld rows are more than 2^32-1", (long long)rows);
     TRY(transform_init(self, plan, &transform, error));
     const int scratch = add_rows(self, &transform, rows, 1, &at_once);
     for (int64_t first = 0; first < rows; first += at_once) {
@@ -331,9 +331,8 @@ static enum healcl_status choose_pass(struct launcher *self, const struct transf
     const uint32_t store = lane_first(pass, out, is_columns || (scatters && !transform->inverse));
     int twiddles = transform->twiddles;
     if (bits == 32 || (is_columns && together))
-        TRY(derive_pass_twiddles(self, step, transform->twiddles,
-                                 is_columns && together ? 1 << pass->stages : 0, bits, &twiddles,
-                                 error));
+        twiddles = derive_pass_twiddles(self, step, transform->twiddles,
+                                        is_columns && together ? 1 << pass->stages : 0, bits);
     struct job job;
     transform_begin(&job, self, transform, "ntt_pass", "intt_pass");
     space_set_operand(&job.space, 0, &out->layout);
@@ -525,9 +524,8 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     struct transform transform;
     TRY(transform_init(self, plan, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
-    int lane_twiddles;
     const uint32_t bits = word_bits(step);
-    TRY(derive_lane_twiddles(self, step, transform.twiddles, bits, &lane_twiddles, error));
+    const int lane_twiddles = derive_lane_twiddles(self, step, transform.twiddles, bits);
 
     const uint32_t interleaved = (is_interleaved(out) ? NTT_OUT_INTERLEAVED : 0) |
                                  (is_interleaved(in) ? NTT_IN_INTERLEAVED : 0);

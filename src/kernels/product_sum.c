@@ -134,10 +134,9 @@ static enum healcl_status choose_product_rows(struct launcher *self,
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t reps = out->shape[0], n = out->shape[2];
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
-    struct periodic_moduli moduli;
     struct job job;
     TRY(sum_begin(&job, self, plan, step_adds(step), error));
-    TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 2);
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};

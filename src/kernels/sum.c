@@ -97,16 +97,13 @@ enum healcl_status sum_begin(struct job *job, struct launcher *self,
 {
     const struct step *step = plan->step;
     const int factors = sum_factors(step);
-    int q, perm, weights;
-    TRY(derive_modulus_vector(self, step, factors, &q, error));
-    perm = q; /* an unused argument needs a stand-in buffer */
+    const int q = derive_modulus_vector(self, step, factors);
+    int perm = q; /* an unused argument needs a stand-in buffer */
     if (step->in[3])
         TRY(derive_permutation(self, step, &perm, error));
     job_begin(job, self, step, plan, factors);
-    if (step->kind == STEP_BASE_CONVERSION) { /* b is the last argument so far */
-        TRY(derive_weights(self, step, &weights, error));
-        job->slots[job->launch.argument_count - 1] = (uint8_t)weights;
-    }
+    if (step->kind == STEP_BASE_CONVERSION) /* b is the last argument so far */
+        job->slots[job->launch.argument_count - 1] = (uint8_t)derive_weights(self, step);
     if (factors == 1) {
         job_add_buffer(job, q);
         job_define(job, "SUMMED", "");

@@ -3,7 +3,7 @@
  *
  * A template serves all steps of one kind with the same dtypes, layouts, aliasing and facts. It
  * names memory by slots, so that steps with other storages can use it. Choosing makes no OpenCL
- * call. Running a template brings its tables up to date, attaches its kernels, and enqueues them.
+ * call. Running a template attaches its kernels, sets their arguments, and enqueues them.
  */
 #ifndef HEALCL_KERNELS_TEMPLATE_H
 #define HEALCL_KERNELS_TEMPLATE_H
@@ -33,6 +33,17 @@ enum slot {
     SLOT_VALUE,
     SLOT_NONE
 };
+
+/* Whether input i of a step is a scalar of the plan, or absent, which counts as 0. */
+static inline bool is_scalar(const struct step *step, int i)
+{
+    return !step->in[i] || step->in[i]->storage->scalars;
+}
+
+static inline int64_t scalar_value(const struct step *step, int i)
+{
+    return step->in[i] ? step->in[i]->storage->scalars[step->in[i]->layout.offset] : 0;
+}
 
 enum derived_kind {
     DERIVED_MODULI,
@@ -72,32 +83,28 @@ struct table {
     bool is_spare;            /* no launch needs it, but to compute another table */
 };
 
-struct bound_launch {
-    const char *program, *name, *source; /* as in struct launch */
-    const char *options;
-    struct manifest_kernel manifest;
-    const void *variant;
-    size_t local_size, groups;
+/* A launch of a template. */
+struct template_launch {
+    struct template_launch *next;
+    struct launch launch;  /* its buffers are set at each launch, and its tag */
     struct kernel *kernel; /* NULL before it is attached */
     struct space *space;   /* among its values, or NULL */
     struct buffer space_memory;
-    bool moves_q; /* operand 3 of the space begins at SLOT_Q_NUMBER */
-    uint32_t argument_count;
-    struct launch_argument *arguments; /* buffers are set at each launch */
-    uint8_t *slots;                    /* of the arguments */
-    int64_t *values;                   /* of the arguments with at most 8 bytes */
+    bool moves_q;    /* operand 3 of the space begins at SLOT_Q_NUMBER */
+    uint8_t *slots;  /* of the arguments */
+    int64_t *values; /* of the arguments with at most 8 bytes */
 };
 
 struct template
 {
-    struct template *next;
-    uint64_t *key, hash;
+    struct template *next; /* of its bucket */
+    const uint64_t *key;
+    uint64_t hash;
     size_t key_words; /* 0: it serves one step only */
     bool is_done;     /* the step needs nothing else: native code ran */
     uint64_t bytes;   /* of host memory */
-    const struct variant *variant;
-    struct bound_launch **launches;
-    size_t launch_count, launch_capacity;
+    struct template_launch *launches, **last;
+    size_t launch_count;
     struct table *tables;
     size_t table_count;
     uint64_t scratch[SCRATCH_MAX]; /* bytes */
@@ -106,9 +113,17 @@ struct template
 
 /* ---------------------------------------------------------------- choosing */
 
-/* Adds a table to the template that is being made. Equal tables share a slot. */
-enum healcl_status template_add_table(struct launcher *self, const struct table *table, int *slot,
-                                      struct healcl_error *error);
+/* Makes an empty template for a step. Until template_end, jobs add launches to it, and tables to
+ * this array. */
+void template_begin(struct launcher *self, const struct step *step, struct template *made,
+                    struct table tables[TABLES_MAX]);
+void template_end(struct launcher *self);
+
+/* Frees the launches of a template. */
+void template_release(struct launcher *self, struct template *template);
+
+/* Adds a table to the template that is being made. Equal tables share a slot, which it returns. */
+int template_add_table(struct launcher *self, const struct table *table);
 
 /* Adds scratch memory, which launches of the template share. Returns its slot. */
 int template_add_scratch(struct launcher *self, uint64_t bytes);
@@ -130,26 +145,13 @@ enum healcl_status template_add_launch(struct launcher *self, const struct launc
 struct template_run {
     const struct step *step;
     const struct template *template;
-    struct derived *tables[TABLES_MAX];
+    struct derived *tables[TABLES_MAX]; /* filled */
     struct buffer scratch[SCRATCH_MAX];
 };
 
-/* Computes launches that fill tables, and enqueues them. */
-typedef enum healcl_status fill_function(struct launcher *self, void *context,
-                                         struct healcl_error *error);
-enum healcl_status template_run_fill(struct launcher *self, struct template_run *run,
-                                     fill_function *choose, void *context,
-                                     struct healcl_error *error);
-
-/* Runs what is chosen for `step`. at: the step of the plan that it stands for. Does not wait. */
-enum healcl_status template_launch(struct launcher *self, const struct step *at,
-                                   const struct step *step, struct healcl_error *error);
-
-/* Checks input i of a step, as derive_check. */
-enum healcl_status template_check(struct launcher *self, const struct step *step, int i,
-                                  struct healcl_error *error);
-
-/* Frees all templates, and what is bound to them. */
-void templates_free(struct launcher *self);
+/* Enqueues the launches of a template, once all of them can be. own: their kernel objects, or NULL.
+ * Does not wait. A launcher that lists launches, or compiles ahead, does that instead. */
+enum healcl_status template_run(struct launcher *self, const struct template_run *run,
+                                const struct kernel_object *own, struct healcl_error *error);
 
 #endif

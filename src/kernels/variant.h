@@ -205,12 +205,14 @@ enum healcl_status choose_replacement(struct launcher *self, const struct step *
 enum healcl_status choose_variant(struct launcher *self, const struct step *step,
                                   struct healcl_error *error);
 
-/* A value that a step's scalars give: SLOT_A to SLOT_Q_NUMBER. */
-int64_t step_scalar(const struct step *step, int slot);
+/* Enqueues the kernels of a step that uses kernels. It is step `at` of the plan, or a part or copy
+ * of that. Does not wait. */
+enum healcl_status launch_step(struct launcher *self, const struct step *at,
+                               const struct step *step, struct healcl_error *error);
 
-/* Enqueues the kernels of a step that uses kernels. Does not wait. */
-enum healcl_status launch_step(struct launcher *self, const struct step *step,
-                               struct healcl_error *error);
+/* Enqueues a check that input i of a step holds no value that the step refuses. */
+enum healcl_status launch_check(struct launcher *self, const struct step *step, int i,
+                                struct healcl_error *error);
 
 /* Why the device must not run the kernel that launch_pack needs for `bytes` bytes. NULL: it may, or
  * launch_pack needs no kernel. */

@@ -264,7 +264,7 @@ static enum healcl_status choose_picked(struct launcher *self, const struct step
     job_init(&job, self, step, kernel->program, kernel->kernel);
     job.launch.source = kernel->source;
     job.launch.manifest = manifest_kernel_of(step, picked);
-    strcpy(job.launch.options, launch->options);
+    strcpy(job.options, launch->options);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
         struct launch_argument *argument = &job.launch.arguments[i];

@@ -140,10 +140,10 @@ enum healcl_status binary_load_packaged(struct healcl_device *device,
     const struct package_member *member =
         package_member(package, prefix ? PACKAGE_IMAGE : program->binary_name);
     if (!member)
-        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
-             "program '%s' with options '%s' is not in " PATH_FORMAT
-             ": make another with healcl compile",
-             program->name, program->all_options, package->path);
+        FAIL_FOR(error, HEALCL_DEVICE, UNSUPPORTED,
+                 "program '%s' with options '%s' is not in " PATH_FORMAT
+                 ": make another with healcl compile",
+                 program->name, program->all_options, package->path);
     const char *call = "";
     cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
     if (code != CL_SUCCESS)
@@ -151,8 +151,9 @@ enum healcl_status binary_load_packaged(struct healcl_device *device,
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, call, __FILE__, __LINE__);
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
-        return is_out_of_memory(code) ? HEALCL_DEVICE
-                                      : device_note_unsupported(device, HEALCL_DEVICE);
+        if (!is_out_of_memory(code))
+            error_because(error, HEALCL_CAUSE_UNSUPPORTED);
+        return HEALCL_DEVICE;
     }
     program->prefix = prefix;
     program->loaded = true;

@@ -224,7 +224,6 @@ static enum healcl_status check_allocation(struct healcl_device *device, uint64_
     const uint64_t most = device->info.max_allocation_bytes;
     if (bytes <= most)
         return HEALCL_OK;
-    (void)device_note_unsupported(device, HEALCL_REFUSED);
     REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s can allocate at once",
                (unsigned long long)bytes, (unsigned long long)most, device->info.name);
 }

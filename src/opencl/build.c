@@ -83,8 +83,9 @@ static enum healcl_status build_source(struct healcl_device *device, struct devi
     if (code != CL_SUCCESS) {
         (void)build_error(device, program, id, options, code, error);
         (void)cl->clReleaseProgram(id);
-        return is_out_of_memory(code) ? HEALCL_DEVICE
-                                      : device_note_unsupported(device, HEALCL_DEVICE);
+        if (!is_out_of_memory(code))
+            error_because(error, HEALCL_CAUSE_UNSUPPORTED);
+        return HEALCL_DEVICE;
     }
     if (program->text)
         keep_warnings(device, program, id);
@@ -341,11 +342,12 @@ void device_build_beside(struct healcl_device *device, char *const *arguments, s
     device->tuning.builds_at_once = 1;
     for (size_t i = 0; states && i < count / 3; i++) {
         char *const *about = arguments + 3 * i;
-        struct launch launch = {
-            .program = about[0], .kernel = "", .local_size = strtoul(about[2], NULL, 10)};
+        const struct launch launch = {.program = about[0],
+                                      .kernel = "",
+                                      .options = about[1],
+                                      .local_size = strtoul(about[2], NULL, 10)};
         if (!take_program(states, i))
             continue;
-        snprintf(launch.options, sizeof launch.options, "%s", about[1]);
         device_list_program(device, &launch);
         device_build_listed(device);
         states[i] = BUILT;
@@ -428,14 +430,14 @@ static enum healcl_status build_or_share(struct healcl_device *device,
     (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = HEALCL_OK;
     if (program->failure) {
-        status =
-            ERROR(error, device_note_unsupported(device, HEALCL_DEVICE), "%s", program->failure);
+        status = ERROR(error, HEALCL_DEVICE, "%s", program->failure);
+        error_because(error, HEALCL_CAUSE_UNSUPPORTED);
     } else if (!program->id) {
         begin_compiling(device, program->hash);
         build(device, program, error);
         status = program->status;
-        if (status != HEALCL_OK && programs->unsupported_met &&
-            (programs->keeps_failures || program->text) && error)
+        if (status != HEALCL_OK && error && error->cause == HEALCL_CAUSE_UNSUPPORTED &&
+            (programs->keeps_failures || program->text))
             program->failure = strdup(error->message);
     }
     (void)pthread_mutex_unlock(&device->shared->lock);
@@ -456,7 +458,9 @@ static enum healcl_status create_kernel(struct healcl_device *device, struct ker
     (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
     error_prefix(error, "kernel '%s' of program '%s': ", kernel->shared->name,
                  kernel->program->name);
-    return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_unsupported(device, HEALCL_DEVICE);
+    if (!is_out_of_memory(code))
+        error_because(error, HEALCL_CAUSE_UNSUPPORTED);
+    return HEALCL_DEVICE;
 }
 
 static enum healcl_status build_kernel(struct healcl_device *device, const struct launch *launch,
@@ -482,7 +486,6 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
                                  struct kernel **kernel, struct healcl_error *error)
 {
     *kernel = NULL;
-    device->programs->unsupported_met = false;
     TRY(kernel_find(device, launch, error));
     struct kernel *found = device->programs->kernels;
     if (!found->id)

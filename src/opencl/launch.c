@@ -160,35 +160,29 @@ static enum healcl_status kernel_check_arguments(struct healcl_device *device,
 }
 
 static enum healcl_status kernel_argument_refused(struct healcl_device *device,
-                                                  const struct ready_launch *ready, uint32_t i,
+                                                  const struct launch *launch, uint32_t i,
                                                   cl_int code, struct healcl_error *error)
 {
     char given[GIVEN_SIZE];
     FAIL(error, wrong(device),
          "%s: kernel '%s' does not take argument %u as the manifest gives it, %s: %s",
-         ready->manifest.file, ready->kernel->shared->name, i + 1,
-         given_text(&ready->arguments[i], given), opencl_error_name(code));
+         launch->manifest.file, launch->kernel, i + 1, given_text(&launch->arguments[i], given),
+         opencl_error_name(code));
 }
 
 /* ---------------------------------------------------------------- arguments */
 
-static cl_kernel object_of(const struct ready_launch *ready)
+static enum healcl_status set_argument(struct healcl_device *device, const struct launch *launch,
+                                       cl_kernel id, uint32_t i, struct healcl_error *error)
 {
-    return ready->id ? ready->id : ready->kernel->id;
-}
-
-static enum healcl_status set_argument(struct healcl_device *device,
-                                       const struct ready_launch *ready, uint32_t i,
-                                       struct healcl_error *error)
-{
-    const struct launch_argument *argument = &ready->arguments[i];
+    const struct launch_argument *argument = &launch->arguments[i];
     const struct buffer *buffer = argument->buffer;
-    cl_int code = device->cl->clSetKernelArg(
-        object_of(ready), i, buffer ? sizeof buffer->memory : argument->size,
-        buffer ? (const void *)&buffer->memory : argument->value);
-    if (ready->manifest.name && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
-                                 code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
-        return kernel_argument_refused(device, ready, i, code, error);
+    cl_int code =
+        device->cl->clSetKernelArg(id, i, buffer ? sizeof buffer->memory : argument->size,
+                                   buffer ? (const void *)&buffer->memory : argument->value);
+    if (launch->manifest.name && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
+                                  code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
+        return kernel_argument_refused(device, launch, i, code, error);
     if (code == CL_SUCCESS)
         return HEALCL_OK;
     (void)opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);
@@ -196,41 +190,41 @@ static enum healcl_status set_argument(struct healcl_device *device,
     return HEALCL_DEVICE;
 }
 
-/* Sets the arguments that its kernel object does not have yet. */
-static enum healcl_status set_arguments(struct healcl_device *device,
-                                        const struct ready_launch *ready,
-                                        struct healcl_error *error)
+/* Sets the arguments that the kernel object does not have yet. */
+static enum healcl_status set_arguments(struct healcl_device *device, const struct launch *launch,
+                                        const struct kernel *kernel,
+                                        const struct kernel_object *own, struct healcl_error *error)
 {
     enum { SET = 1 }; /* a value */
-    for (uint32_t i = 0; i < ready->argument_count; i++) {
-        const struct buffer *buffer = ready->arguments[i].buffer;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const struct buffer *buffer = launch->arguments[i].buffer;
         const uint64_t serial = buffer ? buffer->serial : SET;
-        if (ready->serials && ready->serials[i] == serial)
+        if (own && own->serials[i] == serial)
             continue;
-        if (ready->serials)
-            ready->serials[i] = 0;
-        TRY(set_argument(device, ready, i, error));
-        if (ready->serials)
-            ready->serials[i] = serial;
+        if (own)
+            own->serials[i] = 0;
+        TRY(set_argument(device, launch, own ? own->id : kernel->id, i, error));
+        if (own)
+            own->serials[i] = serial;
     }
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- launches */
 
-static size_t trace_kernel(struct trace *trace, const struct ready_launch *ready)
+static size_t trace_kernel(struct trace *trace, const struct launch *launch,
+                           const struct kernel *kernel)
 {
-    const struct kernel *kernel = ready->kernel;
     size_t index =
         trace_command(trace, TRACE_COMPUTE, "kernel", trace_keep(trace, kernel->shared->name), 0);
     struct trace_span *span = trace_span(trace, index);
     if (span) {
         span->program = trace_keep(trace, kernel->program->name);
-        span->tag = ready->tag;
+        span->tag = launch->tag;
         span->options = trace_keep(trace, kernel->program->all_options);
-        span->groups = ready->groups;
-        span->local_size = (uint32_t)ready->local_size;
-        trace_manifest_kernel(trace, index, &ready->manifest);
+        span->groups = launch->groups;
+        span->local_size = (uint32_t)launch->local_size;
+        trace_manifest_kernel(trace, index, &launch->manifest);
     }
     return index;
 }
@@ -246,36 +240,36 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
 }
 
-static enum healcl_status enqueue_timed(struct healcl_device *device,
-                                        const struct ready_launch *ready,
+static enum healcl_status enqueue_timed(struct healcl_device *device, const struct launch *launch,
+                                        struct kernel *kernel, cl_kernel id,
                                         struct healcl_error *error)
 {
-    struct kernel *kernel = ready->kernel;
-    struct command command = {.tag = ready->tag};
+    struct command command = {.tag = launch->tag};
     if (device->profiling) {
         TRY(command_log_reserve(&device->launches, error));
         command.is_first = !atomic_load(&kernel->shared->launched);
         if (command.is_first && device->event_times)
             command.first_span = trace_first_launch(device->trace, kernel->shared->name);
         if (device->trace)
-            command.span = trace_kernel(device->trace, ready);
+            command.span = trace_kernel(device->trace, launch, kernel);
         command_begin(device, &command);
     }
     /* A driver may compile a kernel when it first runs. This launch does not overlap with others:
      * it shortens a cold start on PoCL. */
-    const struct command_use everything = {0}, arguments = {.argument_count = ready->argument_count,
-                                                            .arguments = ready->arguments,
-                                                            .kernel = kernel,
-                                                            .groups = ready->groups};
-    const size_t work_items = ready->groups * ready->local_size;
+    const struct command_use everything = {0},
+                             arguments = {.argument_count = launch->argument_count,
+                                          .arguments = launch->arguments,
+                                          .kernel = kernel,
+                                          .groups = launch->groups};
+    const size_t work_items = launch->groups * launch->local_size;
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
         struct awaited_events awaited;
         overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
         code = device->cl->clEnqueueNDRangeKernel(
-            device->compute, object_of(ready), 1, NULL, &work_items, &ready->local_size,
-            AWAITED(awaited), device->profiling || device->overlaps ? &command.event : NULL);
+            device->compute, id, 1, NULL, &work_items, &launch->local_size, AWAITED(awaited),
+            device->profiling || device->overlaps ? &command.event : NULL);
     }
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
@@ -288,24 +282,6 @@ static enum healcl_status enqueue_timed(struct healcl_device *device,
     return command_enqueued(device, &command, error);
 }
 
-static enum healcl_status set_and_enqueue(struct healcl_device *device,
-                                          const struct ready_launch *ready,
-                                          struct healcl_error *error)
-{
-    TRY(set_arguments(device, ready, error));
-    TRY(device_await_uploads(device, error));
-    TRY(enqueue_timed(device, ready, error));
-    const struct launch_observer *observer = device->programs->observer;
-    if (observer && ready->variant)
-        observer->launched(observer->context, ready->kind, ready->variant,
-                           ready->kernel->shared->name, ready->serials != NULL);
-    if (++device->unflushed >= FLUSH_EVERY) {
-        device->unflushed = 0;
-        TRY_CALL(error, device->cl, clFlush, device->compute);
-    }
-    return HEALCL_OK;
-}
-
 /* Names the kernel in an error, unless the error does so. */
 static enum healcl_status of_kernel(const struct healcl_device *device, const char *name,
                                     enum healcl_status status, struct healcl_error *error)
@@ -315,12 +291,27 @@ static enum healcl_status of_kernel(const struct healcl_device *device, const ch
     return status;
 }
 
-enum healcl_status device_enqueue(struct healcl_device *device, const struct ready_launch *ready,
+enum healcl_status device_enqueue(struct healcl_device *device, const struct launch *launch,
+                                  struct kernel *kernel, const struct kernel_object *own,
                                   struct healcl_error *error)
 {
+    const struct launch_observer *observer = device->programs->observer;
     device->programs->manifest_is_wrong = false;
-    return of_kernel(device, ready->kernel->shared->name, set_and_enqueue(device, ready, error),
-                     error);
+    enum healcl_status status = set_arguments(device, launch, kernel, own, error);
+    if (status == HEALCL_OK)
+        status = device_await_uploads(device, error);
+    if (status == HEALCL_OK)
+        status = enqueue_timed(device, launch, kernel, own ? own->id : kernel->id, error);
+    if (status != HEALCL_OK)
+        return of_kernel(device, launch->kernel, status, error);
+    if (observer && launch->variant)
+        observer->launched(observer->context, launch->kind, launch->variant, launch->kernel,
+                           own != NULL);
+    if (++device->unflushed >= FLUSH_EVERY) {
+        device->unflushed = 0;
+        TRY_CALL(error, device->cl, clFlush, device->compute);
+    }
+    return HEALCL_OK;
 }
 
 size_t launch_argument_bytes(const struct launch *launch)
@@ -341,15 +332,15 @@ static enum healcl_status check_launch(struct healcl_device *device, struct kern
 {
     const size_t bytes = launch_argument_bytes(launch), most = device->info.max_parameter_bytes;
     if (bytes > most) /* a driver may reject them only at the launch, with any code */
-        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
-             "needs %zu bytes of kernel arguments, the device allows %zu", bytes, most);
+        FAIL_FOR(error, HEALCL_DEVICE, UNSUPPORTED,
+                 "needs %zu bytes of kernel arguments, the device allows %zu", bytes, most);
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
         FAIL(error, HEALCL_DEVICE, "%zu work-groups of %zu work-items are too many", launch->groups,
              launch->local_size);
     if (launch->source && launch->local_size > device->info.max_work_group_size)
-        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
-             "work-groups of %zu work-items are larger than the device's limit of %zu",
-             launch->local_size, device->info.max_work_group_size);
+        FAIL_FOR(error, HEALCL_DEVICE, UNSUPPORTED,
+                 "work-groups of %zu work-items are larger than the device's limit of %zu",
+                 launch->local_size, device->info.max_work_group_size);
     if (!launch->source)
         return HEALCL_OK;
     enum healcl_status status = kernel_check_arguments(device, kernel, launch, error);
@@ -373,22 +364,6 @@ cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel
     return code == CL_SUCCESS ? id : NULL;
 }
 
-static enum healcl_status enqueue_once(struct healcl_device *device, struct kernel *kernel,
-                                       const struct launch *launch, struct healcl_error *error)
-{
-    return device_enqueue(device,
-                          &(struct ready_launch){.kernel = kernel,
-                                                 .groups = launch->groups,
-                                                 .local_size = launch->local_size,
-                                                 .tag = launch->tag,
-                                                 .variant = launch->variant,
-                                                 .kind = launch->kind,
-                                                 .manifest = launch->manifest,
-                                                 .argument_count = launch->argument_count,
-                                                 .arguments = launch->arguments},
-                          error);
-}
-
 enum healcl_status device_compile(struct healcl_device *device, const struct launch *launch,
                                   struct healcl_error *error)
 {
@@ -405,7 +380,7 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
         /* PoCL compiles a kernel again for grids of 65535 work-items or more. */
         if (launch->groups < UINT16_MAX / launch->local_size)
             once.groups = 1;
-        status = enqueue_once(device, kernel, &once, error);
+        status = device_enqueue(device, &once, kernel, NULL, error);
         if (status == HEALCL_OK)
             status = device_finish(device, error);
     }
@@ -421,5 +396,5 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
         return HEALCL_OK;
     struct kernel *kernel;
     TRY(device_attach(device, launch, &kernel, error));
-    return enqueue_once(device, kernel, launch, error);
+    return device_enqueue(device, launch, kernel, NULL, error);
 }

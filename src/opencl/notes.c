@@ -41,12 +41,6 @@ const char *device_warning(const struct healcl_device *device, size_t number)
     return number < count ? warnings[number] : NULL;
 }
 
-enum healcl_status device_note_unsupported(struct healcl_device *device, enum healcl_status status)
-{
-    device->programs->unsupported_met = true;
-    return status;
-}
-
 bool device_has_failed(const struct healcl_device *device, const void *kernel)
 {
     for (size_t i = 0; i < device->programs->failed_count; i++)

@@ -23,11 +23,10 @@ struct device_programs {
     bool keeps_binaries;            /* of programs that it builds: binary.c */
     const char *forced_unsupported; /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave for manifests' sources; or NULL */
-    bool distrusted;             /* the device failed its self-test: it does not cache binaries */
-    bool manifest_is_wrong;      /* the last kernel does not accept its manifest's arguments */
-    bool arguments_unknown;      /* ARGUMENTS_UNKNOWN must be reported once */
-    atomic_bool unsupported_met; /* by device_note_unsupported, since the last program request */
-    bool keeps_failures;         /* it does not retry what could not be built */
+    bool distrusted;        /* the device failed its self-test: it does not cache binaries */
+    bool manifest_is_wrong; /* the last kernel does not accept its manifest's arguments */
+    bool arguments_unknown; /* ARGUMENTS_UNKNOWN must be reported once */
+    bool keeps_failures;    /* it does not retry what could not be built */
     struct compiling_ahead {
         bool is_on;                  /* this process compiles kernels for another one */
         struct compile_board *board; /* shared with the other process; or NULL */
@@ -44,6 +43,7 @@ struct device_programs {
     struct trace *opening_trace; /* for spans of the host while the device is opened; or NULL */
 };
 
+/* Bytes of a launch's options, with the final 0. */
 enum { LAUNCH_OPTIONS_SIZE = 512 };
 
 /* Adds a program, e.g. a vendor's version of a family. It takes precedence over a program of cl/
@@ -58,10 +58,10 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
  */
 struct launch {
     const char *program, *kernel;
-    const char *source; /* the program's source, identified by its name; NULL: found by program */
-    char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
+    const char *source;  /* the program's source, identified by its name; NULL: found by program */
+    const char *options; /* "-D A=long -D OUT=int" */
     uint32_t argument_count;
-    struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
+    struct launch_argument *arguments;
     struct manifest_kernel manifest; /* its kernel, for traces */
     size_t local_size;
     size_t groups;       /* work-groups; 0 launches nothing */
@@ -143,10 +143,6 @@ enum healcl_status device_write_source(const struct healcl_device *device,
 /* Whether HEALCL_LACKS contains a name, or "all". */
 bool device_is_forced_off(const struct healcl_device *device, const char *name);
 
-/* Notes that the current error is caused by something that the device lacks: a program of its
- * package, a compiler, a kernel, or a capability. Returns status. */
-enum healcl_status device_note_unsupported(struct healcl_device *device, enum healcl_status status);
-
 /* Warnings about an opened device, independent of what it runs. NULL after the last one. */
 const char *device_warning(const struct healcl_device *device, size_t number);
 
@@ -160,18 +156,12 @@ enum healcl_status device_note_failed(struct healcl_device *device, const void *
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error);
 
-/* A launch of a kernel that is built. */
-struct ready_launch {
-    struct kernel *kernel;
-    cl_kernel id;      /* its own object of the kernel; NULL: the one that all launches share */
-    uint64_t *serials; /* of its own object, by argument: the serial of the memory that is set, 1
-                          for a value, or 0 */
-    size_t groups, local_size;
-    const void *tag, *variant; /* as in struct launch */
-    int kind;
-    struct manifest_kernel manifest;
-    uint32_t argument_count;
-    const struct launch_argument *arguments;
+struct kernel;
+
+/* A launch's own object of a kernel. */
+struct kernel_object {
+    cl_kernel id;
+    uint64_t *serials; /* by argument: the serial of the memory that is set, 1 for a value, or 0 */
 };
 
 /* Builds the kernel of a launch if it is not built yet, and checks that the device can launch it
@@ -182,8 +172,10 @@ enum healcl_status device_attach(struct healcl_device *device, const struct laun
 /* Another object of a kernel, released with clReleaseKernel. NULL if the driver has no memory. */
 cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel);
 
-/* Enqueues a launch of an attached kernel. Otherwise as device_launch. */
-enum healcl_status device_enqueue(struct healcl_device *device, const struct ready_launch *ready,
+/* Enqueues a launch of an attached kernel. own: the launch's own object; NULL: all launches of the
+ * kernel share one. Otherwise as device_launch. */
+enum healcl_status device_enqueue(struct healcl_device *device, const struct launch *launch,
+                                  struct kernel *kernel, const struct kernel_object *own,
                                   struct healcl_error *error);
 
 /* Compiles the kernel of a launch, unless it has run: it runs once, with one work-group. PoCL

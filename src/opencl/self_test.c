@@ -257,6 +257,8 @@ static const size_t buffer_bytes[BUFFERS] = {
 /* A launch of the kernel. */
 struct test_launch {
     struct launch launch;
+    char options[64];
+    struct launch_argument arguments[BUFFERS + 1];
     struct buffer buffers[BUFFERS];
     uint32_t is_first;
     uint32_t repetitions; /* launches after the first one */
@@ -283,9 +285,12 @@ static enum healcl_status prepare_launch(struct healcl_device *device,
     const void *const given[BUFFERS] = {
         [CASES_BUFFER] = cases, [COUNTERS_BUFFER] = &counters_before};
     struct launch *launch = &test->launch;
-    *launch = (struct launch){.program = "base/self_test", .kernel = "self_test"};
-    snprintf(launch->options, sizeof launch->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d",
-             ANSWERS, ROUNDS);
+    *launch = (struct launch){.program = "base/self_test",
+                              .kernel = "self_test",
+                              .options = test->options,
+                              .arguments = test->arguments};
+    snprintf(test->options, sizeof test->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d", ANSWERS,
+             ROUNDS);
     for (uint32_t i = 0; i < BUFFERS; i++)
         TRY(add_buffer(device, test, buffer_bytes[i], given[i], error));
     test->is_first = true;
@@ -398,10 +403,12 @@ static enum healcl_status run_lanes(struct healcl_device *device, const struct l
     const size_t bytes = LANE_CASES * sizeof *answers;
     struct test_launch test = {.launch = {.program = "base/self_test_lanes",
                                           .kernel = "self_test_lanes",
+                                          .options = test.options,
+                                          .arguments = test.arguments,
                                           .groups = LANE_CASES,
                                           .local_size = 1}};
-    snprintf(test.launch.options, sizeof test.launch.options,
-             "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32, LANE_ANSWERS, device->tuning.multiply);
+    snprintf(test.options, sizeof test.options, "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32,
+             LANE_ANSWERS, device->tuning.multiply);
     enum healcl_status status = add_buffer(device, &test, LANE_CASES * sizeof *cases, cases, error);
     if (status == HEALCL_OK)
         status = add_buffer(device, &test, bytes, NULL, error);

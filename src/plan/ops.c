@@ -288,9 +288,11 @@ bool dtype_rule_allows(const struct dtype_rule *rule, const char *parameter, enu
 
 int form_parameter(const struct form *form, const char *name)
 {
-    for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (strcmp(form->parameters[i].name, name) == 0)
+    for (uint32_t i = 0; i < form->parameter_count; i++) {
+        const char *known = form->parameters[i].name;
+        if (*known == *name && strcmp(known, name) == 0) /* most differ in the first character */
             return (int)i;
+    }
     return -1;
 }
 

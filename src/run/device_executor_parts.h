@@ -116,6 +116,9 @@ void device_executor_release_storage(struct device_executor *self, const struct 
 enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
                                             struct healcl_error *error);
 
+/* Whether the host can run what failed: the device lacks something for it, or is too small. */
+bool device_executor_is_lacking(const struct healcl_error *error);
+
 /* Skips a step of the side of a vendor's operation that is not run. Still releases the copies that
  * a kernel took before its build failed. If no kernel of the operation can be built, counts the
  * call as a fallback. */

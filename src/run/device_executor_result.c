@@ -47,10 +47,9 @@ static enum healcl_status snapshot(struct device_executor *self, struct download
     TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &download->buffer, error));
     if (download->buffer.bytes == 0)
         return HEALCL_OK;
-    device->programs->unsupported_met = false;
     enum healcl_status status =
         launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
-    if (status != HEALCL_OK && self->base.falls_back && device->programs->unsupported_met) {
+    if (status != HEALCL_OK && self->base.falls_back && device_executor_is_lacking(&own)) {
         device_buffer_release(device, &download->buffer);
         status = pack_on_host(self, download, own.message, error);
     } else if (status != HEALCL_OK) {

@@ -14,10 +14,10 @@ static enum healcl_status device_executor_release(struct device_executor *self,
     return HEALCL_OK;
 }
 
-/* instead: the reason why a built-in kernel runs a manifest's step, or NULL. That counts as one
- * fallback, unless the host then runs the step. */
-static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
-                                              const char *instead, struct healcl_error *error);
+/* Runs a step after another kernel for it could not run, for a reason. That counts as one fallback,
+ * unless the host then runs the step. reason: NULL if it is counted already. */
+static enum healcl_status launch_again(struct device_executor *self, const struct step *step,
+                                       const char *reason, struct healcl_error *error);
 
 /* Whether other kernels exist for a manifest's kernel that cannot be built: built-in ones, or those
  * of a body. */
@@ -36,30 +36,42 @@ static enum healcl_status take_substitute(struct device_executor *self, const st
     struct healcl_device *device = self->launcher.device;
     TRY(vendor_note_failed(self->launcher.plan, step, device, error));
     if (step->kind != STEP_VENDOR)
-        return launch_or_fall_back(self, step, reason, error);
+        return launch_again(self, step, reason, error);
     TRY(device_executor_note_fallback(self, step, reason, error));
-    return vendor_has_kernel(step, device) ? launch_or_fall_back(self, step, NULL, error)
-                                           : HEALCL_OK;
+    return vendor_has_kernel(step, device) ? launch_again(self, step, NULL, error) : HEALCL_OK;
 }
 
-static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
-                                              const char *instead, struct healcl_error *error)
+bool device_executor_is_lacking(const struct healcl_error *error)
 {
-    struct healcl_error own = {0};
-    self->launcher.device->programs->unsupported_met = false;
-    enum healcl_status status = launch_step(&self->launcher, step, &own);
+    return error->cause == HEALCL_CAUSE_UNSUPPORTED || error->cause == HEALCL_CAUSE_LIMIT;
+}
+
+/* Ends a launch with this status, and *own as its error: moved or cleared. Counts a fallback if
+ * `reason` says why another kernel did not run. A substitute runs what the device cannot. */
+static enum healcl_status end_launch(struct device_executor *self, const struct step *step,
+                                     const char *reason, enum healcl_status status,
+                                     struct healcl_error *own, struct healcl_error *error)
+{
     if (status == HEALCL_OK)
-        return instead ? device_executor_note_fallback(self, step, instead, error) : HEALCL_OK;
-    if (self->launcher.device->programs->unsupported_met) {
+        return reason ? device_executor_note_fallback(self, step, reason, error) : HEALCL_OK;
+    if (self->base.falls_back && device_executor_is_lacking(own)) {
         self->launcher.refused_input = NO_INPUT;
         status = has_substitute(self, step)
-                     ? take_substitute(self, step, own.message, error)
-                     : device_executor_run_on_host(self, step, own.message, error);
+                     ? take_substitute(self, step, own->message, error)
+                     : device_executor_run_on_host(self, step, own->message, error);
     } else {
-        error_move(error, &own);
+        error_move(error, own);
     }
-    healcl_error_clear(&own);
+    healcl_error_clear(own);
     return status;
+}
+
+static enum healcl_status launch_again(struct device_executor *self, const struct step *step,
+                                       const char *reason, struct healcl_error *error)
+{
+    struct healcl_error own = {.status = HEALCL_OK};
+    const enum healcl_status status = launch_step(&self->launcher, step, step, &own);
+    return end_launch(self, step, reason, status, &own, error);
 }
 
 #define NOT_BUILT "the manifest's kernel could not be built"
@@ -81,7 +93,7 @@ static enum healcl_status check_data(struct device_executor *self, const struct 
     for (uint32_t i = 0; vendor_check_at(self->launcher.plan, step, i, &checked); i++) {
         const size_t before = self->launcher.check_count;
         const struct tensor *input = checked.step.in[checked.input];
-        TRY(template_check(&self->launcher, &checked.step, checked.input, error));
+        TRY(launch_check(&self->launcher, &checked.step, checked.input, error));
         if (self->launcher.check_count == before)
             continue;
         const enum healcl_status status = device_executor_read_status(self, error);
@@ -91,26 +103,6 @@ static enum healcl_status check_data(struct device_executor *self, const struct 
         }
     }
     return HEALCL_OK;
-}
-
-static enum healcl_status launch(struct device_executor *self, const struct step *step,
-                                 struct healcl_error *error)
-{
-    if (self->launcher.plan->table)
-        TRY(check_data(self, step, error));
-    if (!self->base.falls_back)
-        return launch_step(&self->launcher, step, error);
-    return launch_or_fall_back(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, error);
-}
-
-static enum healcl_status launch_audited(struct device_executor *self, const struct step *step,
-                                         struct healcl_error *error)
-{
-    const uint64_t host_steps = self->base.host_steps;
-    TRY(audit_before_step(self->base.audit, &self->launcher, error));
-    TRY(launch(self, step, error));
-    return audit_after_step(self->base.audit, &self->launcher, self->base.host_steps == host_steps,
-                            error);
 }
 
 static enum healcl_status device_executor_kernel(struct device_executor *self,
@@ -125,10 +117,19 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
     (void)trace_for_step(self->base.trace, step);
     if (obstacle)
         return device_executor_run_on_host(self, step, obstacle, error);
+    const uint64_t host_steps = self->base.host_steps;
+    const bool is_audited = self->base.audit && audit_takes(self->base.audit, step);
+    struct healcl_error own = {.status = HEALCL_OK};
     self->status_is_clear = false;
-    if (self->base.audit && audit_takes(self->base.audit, step))
-        return launch_audited(self, step, error);
-    return launch(self, step, error);
+    if (is_audited)
+        TRY(audit_before_step(self->base.audit, &self->launcher, error));
+    if (self->launcher.plan->table)
+        TRY(check_data(self, step, error));
+    const enum healcl_status status = launch_step(&self->launcher, step, step, &own);
+    TRY(end_launch(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, status, &own, error));
+    return is_audited ? audit_after_step(self->base.audit, &self->launcher,
+                                         self->base.host_steps == host_steps, error)
+                      : HEALCL_OK;
 }
 
 static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_executor *,
@@ -180,7 +181,7 @@ static bool compile_step(struct device_executor *self, const struct step *step)
         device_executor_clears(self, step) || step_is_left_out(step, self->launcher.device) ||
         step_obstacle(step, self->launcher.device))
         return false;
-    (void)!launch_step(&self->launcher, step, &error);
+    (void)!launch_step(&self->launcher, step, step, &error);
     healcl_error_clear(&error);
     return true;
 }

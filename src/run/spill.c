@@ -295,7 +295,7 @@ static enum healcl_status run_slice(struct device_executor *self, const struct s
     enum healcl_status status = begin_slice(self, step, slice, size, error);
     self->spill->nanoseconds += monotonic_nanoseconds() - start;
     TRY(status);
-    TRY(launch_step(&self->launcher, &slice->step, error));
+    TRY(launch_step(&self->launcher, &slice->step, &slice->step, error));
     if (self->launcher.check_count > 0)
         TRY(device_executor_read_status(self, error));
     start = monotonic_nanoseconds();

@@ -35,7 +35,7 @@ struct candidate {
     struct layout layouts[STEP_OPERANDS];
 };
 
-static bool is_scalar(const struct candidate *candidate, int i)
+static bool is_scalar_input(const struct candidate *candidate, int i)
 {
     const struct tensor *tensor = step_operand(candidate->step, i);
     return tensor && tensor->storage == candidate->failing->plan->constants.storage;
@@ -44,7 +44,7 @@ static bool is_scalar(const struct candidate *candidate, int i)
 /* Whether the operand is uploaded. */
 static bool is_tensor(const struct candidate *candidate, int i)
 {
-    return step_operand(candidate->step, i) && !is_scalar(candidate, i);
+    return step_operand(candidate->step, i) && !is_scalar_input(candidate, i);
 }
 
 static enum dtype dtype_of(const struct candidate *candidate, int i)
@@ -196,7 +196,7 @@ static void operand_word(const struct candidate *candidate, int i, char word[WOR
 {
     if (!step_operand(candidate->step, i))
         snprintf(word, WORD_SIZE, "none");
-    else if (is_scalar(candidate, i))
+    else if (is_scalar_input(candidate, i))
         snprintf(word, WORD_SIZE, "%" PRId64,
                  candidate->failing->plan->constants.values[candidate->layouts[i].offset]);
     else
@@ -261,9 +261,9 @@ static void describe(const struct candidate *candidate, char *description, size_
         operand_word(candidate, i, word);
         used += snprintf(description + used, size - (size_t)used, "%s %s%s%s%s",
                          i == STEP_OUT ? "out" : step_input_name(candidate->step, i),
-                         is_scalar(candidate, i) ? word : dtype_name(dtype_of(candidate, i)),
-                         is_scalar(candidate, i) ? "" : " ",
-                         is_scalar(candidate, i) ? "" : layout_shape_text(&layout, shape),
+                         is_scalar_input(candidate, i) ? word : dtype_name(dtype_of(candidate, i)),
+                         is_scalar_input(candidate, i) ? "" : " ",
+                         is_scalar_input(candidate, i) ? "" : layout_shape_text(&layout, shape),
                          i == STEP_OUT ? ")" : ", ");
     }
 }

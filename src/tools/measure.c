@@ -70,8 +70,10 @@ static enum healcl_status measure_products(struct healcl_device *device, const c
     struct launch launch = {
         .program = "base/measure",
         .kernel = kernel,
+        .options = "",
         .argument_count = 2,
-        .arguments = {{.buffer = &out}, {.value = &rounds, .size = sizeof rounds}},
+        .arguments =
+            (struct launch_argument[]){{.buffer = &out}, {.value = &rounds, .size = sizeof rounds}},
         .local_size = local_size,
         .groups = groups,
         .tag = kernel};
@@ -111,6 +113,7 @@ static uint64_t copy_bytes(const struct healcl_device *device)
 /* A launch that reads or writes memory, and its arguments. */
 struct sweep {
     struct launch launch;
+    struct launch_argument arguments[4];
     uint64_t count, size; /* elements; bytes */
     uint32_t per_item;
 };
@@ -128,6 +131,8 @@ static void sweep_init(struct sweep *sweep, const struct healcl_device *device, 
     sweep->size = sweep->count * sizeof(uint64_t);
     struct launch *launch = &sweep->launch;
     launch->program = "base/measure";
+    launch->options = "";
+    launch->arguments = sweep->arguments;
     launch->kernel = launch->tag = from ? "copy" : "write";
     launch->local_size = tuning->local_size;
     launch->groups = (size_t)((sweep->count + per_group - 1) / per_group);

@@ -13,10 +13,10 @@
 #include "opencl/internal.h"
 #include "tools/problem_check.h"
 
-enum healcl_status __real_launch_step(struct launcher *self, const struct step *step,
-                                      struct healcl_error *error);
-enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *step,
-                                      struct healcl_error *error);
+enum healcl_status __real_launch_step(struct launcher *self, const struct step *at,
+                                      const struct step *step, struct healcl_error *error);
+enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *at,
+                                      const struct step *step, struct healcl_error *error);
 enum healcl_status __real_device_launch(struct healcl_device *device, const struct launch *launch,
                                         struct healcl_error *error);
 enum healcl_status __wrap_device_launch(struct healcl_device *device, const struct launch *launch,
@@ -139,12 +139,12 @@ static int count_new(const char *kernel, char *options, bool adds)
 
 /* ---------------------------------------------------------------- in front of the library */
 
-enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *step,
-                                      struct healcl_error *error)
+enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *at,
+                                      const struct step *step, struct healcl_error *error)
 {
     if (share_chooses())
         launched_step = step;
-    const enum healcl_status status = __real_launch_step(self, step, error);
+    const enum healcl_status status = __real_launch_step(self, at, step, error);
     if (share_chooses())
         launched_step = NULL;
     return status;

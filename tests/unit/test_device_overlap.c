@@ -50,15 +50,16 @@ static size_t groups = 1;
 /* Returns how many launches it waits for. */
 static cl_uint step_with(const char *options, int from, int to, uint32_t rounds)
 {
-    struct launch launch = {.program = "overlap",
-                            .kernel = "increase",
-                            .argument_count = 3,
-                            .arguments = {{.buffer = &buffers[from], .read_only = true},
-                                          {.buffer = &buffers[to]},
-                                          {.value = &rounds, .size = sizeof rounds}},
-                            .local_size = 1,
-                            .groups = groups};
-    strcpy(launch.options, options);
+    struct launch launch = {
+        .program = "overlap",
+        .kernel = "increase",
+        .argument_count = 3,
+        .arguments = (struct launch_argument[]){{.buffer = &buffers[from], .read_only = true},
+                                                {.buffer = &buffers[to]},
+                                                {.value = &rounds, .size = sizeof rounds}},
+        .local_size = 1,
+        .groups = groups,
+        .options = options};
     OK(device_launch(device, &launch, &error));
     return awaited;
 }

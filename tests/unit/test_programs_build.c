@@ -32,7 +32,7 @@ static void builds_once(void **state)
     OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 1);
     assert_int_equal(helper.count[CALL_clCreateKernel], 2);
-    strcpy(launch.options, "-D X=2");
+    launch.options = "-D X=2";
     OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     launch.local_size = 2;
     OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
@@ -161,19 +161,21 @@ static void builds_listed(void **state)
     enum { PROGRAMS = 5, BROKEN = 2 };
     struct healcl_device *device = NULL, *beside = NULL;
     struct launch launch = simple;
+    char options[16];
+    launch.options = options;
     OK(device_open(helper_loader(), NULL, &device, &error));
     OK(device_add_program(device, "simple", "#if X == 2\n#error\n#endif\nKERNEL f(uint a) { }\n",
                           &error));
     OK(device_open_beside(device, &beside, &error));
     for (int i = 0; i < 2 * PROGRAMS; i++) { /* each twice */
-        snprintf(launch.options, sizeof launch.options, "-D X=%d", i % PROGRAMS);
+        snprintf(options, sizeof options, "-D X=%d", i % PROGRAMS);
         device_list_program(beside, &launch);
     }
     device_build_listed(beside);
     assert_int_equal(beside->programs->built, PROGRAMS);
     healcl_device_close(beside);
     for (int i = 0; i < PROGRAMS; i++) {
-        snprintf(launch.options, sizeof launch.options, "-D X=%d", i);
+        snprintf(options, sizeof options, "-D X=%d", i);
         assert_int_equal(device_attach(device, &launch, &(struct kernel *){NULL}, &error),
                          i == BROKEN ? HEALCL_DEVICE : HEALCL_OK);
     }
@@ -397,7 +399,7 @@ static void ignores_swapped_binaries(void **state)
         OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
         struct launch launch = simple;
         OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
-        strcpy(launch.options, "-D X=2");
+        launch.options = "-D X=2";
         OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);

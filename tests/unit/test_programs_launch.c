@@ -49,11 +49,12 @@ static void no_groups_no_launch(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    struct launch launch = {.program = "none", .kernel = "none", .local_size = 1, .groups = 0};
+    struct launch launch = {
+        .program = "none", .kernel = "none", .options = "", .local_size = 1, .groups = 0};
     OK(device_launch(device, &launch, &error));
     launch.program = "scenario";
     launch.kernel = "add";
-    strcpy(launch.options, "-D AMOUNT=5");
+    launch.options = "-D AMOUNT=5";
     launch.local_size = 4;
     launch.groups = SIZE_MAX / 2;
     assert_int_equal(device_launch(device, &launch, &error), HEALCL_DEVICE);
@@ -69,7 +70,7 @@ static void reports_a_refused_launch(void **state)
                             .kernel = "add",
                             .options = "-D AMOUNT=5",
                             .argument_count = 1,
-                            .arguments = {{.value = "x", .size = 1}},
+                            .arguments = &(struct launch_argument){.value = "x", .size = 1},
                             .local_size = 1,
                             .groups = 1};
     assert_int_equal(device_launch(device, &launch, &error), HEALCL_DEVICE);

@@ -109,6 +109,7 @@ _BY_CAUSE = {
     lib.HEALCL_CAUSE_STATE: StateError,
     lib.HEALCL_CAUSE_DEVICE: DeviceError,
     lib.HEALCL_CAUSE_MEMORY: OutOfMemoryError,
+    lib.HEALCL_CAUSE_UNSUPPORTED: DeviceError,
 }
 
 

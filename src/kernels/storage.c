@@ -1,0 +1,121 @@
+/* Memory of storages, and checks of their data. */
+#include <stdlib.h>
+
+#include "core/array.h"
+#include "kernels/derived.h"
+#include "plan/memory.h"
+
+enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,
+                                        struct healcl_error *error)
+{
+    rule.least = PLACE_BYTES;
+    TRY(places_init(&self->places, self->plan, &rule, error));
+    self->first_place = device_places_begin(self->device, self->places.count);
+    return HEALCL_OK;
+}
+
+const struct buffer_place *launcher_place(const struct launcher *self,
+                                          const struct storage *storage, struct buffer_place *place)
+{
+    /* The operands of a slice come after the plan's storages. */
+    if (!self->places.of || storage->id >= self->plan->storage_count ||
+        self->places.of[storage->id] == NO_PLACE)
+        return NULL;
+    uint32_t number = self->places.of[storage->id];
+    *place = (struct buffer_place){self->first_place + number, self->places.bytes[number]};
+    return place;
+}
+
+enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
+                                   const struct buffer **buffer, struct healcl_error *error)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    struct buffer_place place;
+    if (memory->buffer.memory)
+        ;
+    else if (launcher_place(self, storage, &place))
+        TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
+                                     &memory->buffer, error));
+    else if (!self->templates.bound || !device_buffer_take(self->device, memory->serial,
+                                                           storage_bytes(storage), &memory->buffer))
+        TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
+                                       error));
+    memory->serial = memory->buffer.serial;
+    *buffer = &memory->buffer;
+    return HEALCL_OK;
+}
+
+struct buffer *launcher_memory(struct launcher *self, const struct storage *storage)
+{
+    return &self->storages[storage->id].buffer;
+}
+
+void launcher_storage_written(struct launcher *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    memory->version++;
+    for (struct derived *table = memory->derived; table; table = table->next_of_storage)
+        derived_release(self, table);
+    free(memory->contents);
+    memory->contents = NULL;
+    memory->source = NULL;
+}
+
+bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage)
+{
+    const int64_t most = device_shares_memory(self->device) ? HOST_DERIVES_MAX : HOST_KEEPS_MIN;
+    return storage->elements > 0 && storage->elements <= most;
+}
+
+void launcher_storage_uploaded(struct launcher *self, const struct storage *storage,
+                               const void *source, void *contents)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    if (!source || memory->source != source)
+        launcher_storage_written(self, storage);
+    memory->source = source;
+    free(memory->contents);
+    memory->contents = contents;
+}
+
+void launcher_storage_release(struct launcher *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    if (!self->templates.bound || !memory->source) {
+        launcher_storage_written(self, storage); /* and the next storage with this id, if any */
+        derived_forget(self, memory);
+    }
+    device_buffer_release(self->device, &memory->buffer);
+}
+
+uint64_t launcher_largest(struct launcher *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    if (memory->largest_version == memory->version)
+        return memory->largest;
+    int64_t largest = 0;
+    for (int64_t i = 0; memory->contents && i < storage->elements; i++) {
+        const int64_t value = dtype_load(storage->dtype, memory->contents, i);
+        largest = value > largest ? value : largest;
+    }
+    memory->largest = (uint64_t)largest;
+    memory->largest_version = memory->version;
+    return memory->largest;
+}
+
+/* ---------------------------------------------------------------- checks */
+
+enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
+                                      uint32_t *key, struct healcl_error *error)
+{
+    NEED_MEMORY(ARRAY_GROW(self->checks, self->check_count, &self->check_capacity), error);
+    self->checks[self->check_count++] = *check;
+    *key = (uint32_t)self->check_count;
+    return HEALCL_OK;
+}
+
+const char *launcher_refuse(struct launcher *self, const struct step *step, int i)
+{
+    self->refused_input = i;
+    return step_input_name(step, i);
+}
