@@ -583,10 +583,10 @@ struct healcl_report {
 /* Runs a transcript on a device, or on the host reference if device is NULL. Compares every result
  * that has an expected tensor. Returns HEALCL_OK with a report even if results differ (see
  * verdict). options may be NULL. Errors: HEALCL_REFUSED for faults of the data (an index out of
- * range, a zero modulus in a tensor), for a file that has changed, for tensors larger than the
- * device can hold, and for steps larger than device_memory_bytes; HEALCL_DEVICE; HEALCL_NO_MEMORY;
- * HEALCL_CANCELLED; HEALCL_USAGE if dump_dir cannot be written, or for a part with exchanges, which
- * only sessions run. */
+ * range, a zero modulus in a tensor), for a file that has changed, and for steps larger than
+ * device_memory_bytes or the device; HEALCL_DEVICE; HEALCL_NO_MEMORY; HEALCL_CANCELLED;
+ * HEALCL_USAGE if dump_dir cannot be written, or for a part with exchanges, which only sessions
+ * run. */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
                                                 const struct healcl_run_options *options,
@@ -609,7 +609,8 @@ void healcl_report_free(struct healcl_report *report);
  *     healcl_session_close(session);
  *
  * Uploads such as keys, tables and weights stay on the device between runs. Only bound inputs, and
- * inputs that an operation writes, are uploaded again.
+ * inputs that an operation writes, are uploaded again. If a tensor is larger than one allocation of
+ * the device, tensors move in slices, and all inputs are uploaded in each run.
  *
  * Threads: one at a time for each session, but any thread may cancel. Several sessions may run at
  * the same time, also on one device; each has its own queues and kernels. On devices whose queues
@@ -640,8 +641,8 @@ struct healcl_session_options {
  * Both transcript and device belong to the caller, and may be closed before the session, which
  * retains what it needs. device must not be closed before this returns. options may be NULL.
  * Errors: HEALCL_USAGE for an audit of the reference, a share outside [0, 1], or exchanges without
- * a function for them; HEALCL_REFUSED for tensors larger than the device can hold; HEALCL_DEVICE;
- * HEALCL_NO_MEMORY. */
+ * a function for them; HEALCL_REFUSED for steps larger than the device, or exchanges with a tensor
+ * larger than one allocation; HEALCL_DEVICE; HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
     const struct healcl_session_options *options, struct healcl_session **session,
@@ -673,8 +674,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_run(struct healcl_session *s
 
 /* Runs `count` segments from number `first` on, with the results of earlier segments. Segments
  * can run again as long as their inputs still exist. Errors: HEALCL_USAGE if a later segment has
- * overwritten or freed a tensor of an earlier one, or if the segments before `first` have not
- * run. */
+ * overwritten or freed a tensor of an earlier one, if the segments before `first` have not run, or
+ * to run a later segment than the first again where a tensor is larger than one allocation. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run_segments(struct healcl_session *session,
                                                                  size_t first, size_t count,
                                                                  struct healcl_error *error);

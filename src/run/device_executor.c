@@ -590,7 +590,7 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     for (size_t i = first; i < plan->storage_count; i++)
         if (!executor_keeps(executor, plan->storages[i]))
             launcher_storage_release(&self->launcher, plan->storages[i]);
-    if (self->spill)
+    if (self->spill && first <= 1) /* a later segment begins with what earlier ones left */
         spill_reset(self);
     executor->dropped_digits = 0;
     TRY(clear_status(self, error));

@@ -208,39 +208,20 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
 
 /* ---------------------------------------------------------------- running */
 
-/* Writes "tensor \"x\"", the name in the transfer, or describes an operation's result. */
-static const char *run_name_storage(const struct plan *plan, const struct storage *storage,
-                                    char text[128])
-{
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct step *step = &plan->steps[i];
-        const struct tensor *tensor = step->kind == STEP_UPLOAD     ? step->out
-                                      : step->kind == STEP_DOWNLOAD ? step->in[0]
-                                                                    : NULL;
-        if (tensor && tensor->storage == storage && *step->tensor_name) {
-            snprintf(text, 128, "tensor %.100s", step->tensor_name);
-            return text;
-        }
-    }
-    return "its result";
-}
-
 enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error)
 {
     const uint64_t limit = device->info.max_allocation_bytes;
-    char name[128];
     for (size_t i = 0; i < plan->storage_count; i++) {
         const struct storage *storage = plan->storages[i];
         if (storage == plan->constants.storage || storage_bytes(storage) <= limit)
             continue;
         REFUSE_FOR(error, LIMIT,
-                   "entry %zu (%s): %s takes %" PRIu64 " bytes, but %s allocates at most %" PRIu64
-                   " at once",
-                   storage->origin->entry, storage->origin->name,
-                   run_name_storage(plan, storage, name), storage_bytes(storage), device->info.name,
-                   limit);
+                   "entry %zu (%s): a tensor takes %" PRIu64
+                   " bytes, but %s allocates at most %" PRIu64 " at once",
+                   storage->origin->entry, storage->origin->name, storage_bytes(storage),
+                   device->info.name, limit);
     }
     return HEALCL_OK;
 }

@@ -157,7 +157,7 @@ void executor_note_upload(struct executor *executor, const struct storage *stora
 enum healcl_status executor_check_cancelled(const struct executor *executor,
                                             struct healcl_error *error);
 
-/* Refuses, before anything runs, a storage that is larger than the device can hold. */
+/* Refuses a storage that is larger than the device allocates at once. */
 enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error);

@@ -35,7 +35,8 @@ struct healcl_session {
     size_t *first_results;          /* by segment */
     size_t done;                    /* number of segments that have run, from the first one */
     bool is_lost;                   /* the executor must first forget all storages */
-    uint64_t exchange_nanoseconds;  /* of the current run */
+    bool is_limited; /* a tensor is larger than one allocation: the device keeps nothing */
+    uint64_t exchange_nanoseconds; /* of the current run */
     atomic_bool is_cancelled;
     struct healcl_session_facts facts;
 
@@ -89,6 +90,10 @@ static enum healcl_status check_order(const struct healcl_session *session, size
     if (first > session->done)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "segment %zu cannot run before segment %zu", first,
                  session->done);
+    if (session->is_limited && first > 0 && first < session->done)
+        FAIL_FOR(error, HEALCL_USAGE, STATE,
+                 "segment %zu cannot run again on its own: a tensor is larger than one allocation",
+                 first);
     for (size_t s = first; first > 0 && s < session->done; s++)
         TRY(check_again(session, first, s, error));
     return HEALCL_OK;
@@ -348,7 +353,8 @@ enum healcl_status healcl_session_run(struct healcl_session *session, struct hea
 
 static bool can_keep(const struct healcl_session *session, size_t input)
 {
-    return !session->is_written[session->transcript->input_steps[input]->out->storage->id];
+    return !session->is_limited &&
+           !session->is_written[session->transcript->input_steps[input]->out->storage->id];
 }
 
 enum healcl_status healcl_session_bind(struct healcl_session *session, size_t input,
@@ -479,10 +485,13 @@ static enum healcl_status open_session(struct healcl_session *session, struct he
                                        struct healcl_error *error)
 {
     const struct healcl_session_options *options = &session->options;
+    session->is_limited = device && executor_check_device(session->plan, device, NULL) != HEALCL_OK;
+    if (session->is_limited && options->exchange) /* exchanged sums must be on the device */
+        return executor_check_device(session->plan, device, error);
     TRY(init_tables(session, error));
-    if (device)
-        TRY(executor_check_device(session->plan, device, error));
     TRY(executor_open(session->plan, device, &session->device, &session->executor, error));
+    if (session->is_limited)
+        TRY(device_executor_limit(session->executor, device->info.global_memory_bytes, error));
     if (options->audit_share > 0)
         TRY(audit_create(session->plan, session->device, options->audit_share, options->audit_seed,
                          &session->audit, error));

@@ -59,6 +59,7 @@ static enum healcl_status read_upload(struct device_executor *self, const struct
         memcpy(memory, bound + (size_t)first * size, (size_t)count * size);
         return HEALCL_OK;
     }
+    self->base.reads_payloads = true;
     TRY(payload_check_data(payload, error));
     TRY(source_check_size(self->launcher.plan->source, error));
     TRY(payload_read_part(payload, storage->dtype, first, count, memory, error));

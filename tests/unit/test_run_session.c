@@ -212,6 +212,38 @@ static void runs_segments_on(struct healcl_device *on)
 }
 ON_BOTH(runs_segments)
 
+/* Then nothing stays on the device, and segments run in their order alone. */
+static void runs_what_no_allocation_holds(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct healcl_session *session = NULL;
+    const uint64_t most = device->info.max_allocation_bytes;
+    int64_t x[ELEMENTS];
+    device->info.max_allocation_bytes = sizeof x / 2 + 100;
+    OK(healcl_session_open(transcript, device, NULL, &session, &error));
+    OK(healcl_session_bind(session, 2, x, &error));
+    OK(healcl_session_keep(session, 1, true, &error));
+    for (int64_t seed = 2; seed < 5; seed++) {
+        fill(seed, x);
+        OK(healcl_session_run(session, &error));
+        expect_product(session, 0, x);
+        expect_product(session, 1, x);
+    }
+    assert_int_equal(healcl_session_facts(session).fallbacks, 0);
+    assert_int_equal(healcl_session_run_segments(session, 1, 1, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "segment 1 cannot run again on its own: a tensor is larger "
+                                       "than one allocation");
+    for (size_t s = 0; s < 3; s++)
+        OK(healcl_session_run_segments(session, s, 1, &error));
+    expect_product(session, 1, x);
+    device->info.max_allocation_bytes = most;
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
 /* An upload that is written to is repeated; an upload that is freed is back in the next run. */
 static void uploads_what_is_written_on(struct healcl_device *on)
 {
@@ -680,6 +712,7 @@ int main(void)
         cmocka_unit_test(lists_tensors),
         cmocka_unit_test(binds_inputs),
         cmocka_unit_test(runs_segments),
+        cmocka_unit_test(runs_what_no_allocation_holds),
         cmocka_unit_test(uploads_what_is_written),
         cmocka_unit_test(repeats_transcripts),
         cmocka_unit_test(forgets_failed_runs),
