@@ -696,8 +696,8 @@ bool healcl_session_poll(const struct healcl_session *session);
 HEALCL_MUST_CHECK enum healcl_status healcl_session_wait(struct healcl_session *session,
                                                          struct healcl_error *error);
 
-/* Ends the current run, if there is one, with HEALCL_CANCELLED: before its next operation, or
- * during one that the host computes. */
+/* Ends the current run, if there is one, with HEALCL_CANCELLED: before its next operation,
+ * during one that the host computes, or while it waits for the device, which continues. */
 void healcl_session_cancel(struct healcl_session *session);
 
 /* Writes a result to the caller's memory when it is available, in each run from the next one on.

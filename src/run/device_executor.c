@@ -307,12 +307,23 @@ static enum healcl_status take_all(struct device_executor *self, struct healcl_e
     return HEALCL_OK;
 }
 
-/* Waits for all enqueued commands, then hands out the pending results. */
+/* Waits for all enqueued commands, then hands out the pending results. A wait can be cancelled,
+ * unless the last ones were short: polling costs time. */
 static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
 {
-    trace_for_operation(self->base.trace, NULL, 0);
-    enum healcl_status status = take_all(self, error);
+    enum { LONG_WAIT = 50000000 }; /* nanoseconds */
+    const struct executor *base = &self->base;
+    const uint64_t start = monotonic_nanoseconds();
+    enum healcl_status status = HEALCL_OK;
+    trace_for_operation(base->trace, NULL, 0);
+    if ((base->is_cancelled || (base->observer && base->observer->cancelled)) &&
+        self->recent_wait > LONG_WAIT && !device_poll(self->launcher.device, true))
+        status = executor_await(base, self->launcher.device, error);
+    if (status == HEALCL_OK)
+        status = take_all(self, error);
     forget_downloads(self);
+    const uint64_t waited = monotonic_nanoseconds() - start;
+    self->recent_wait = waited > self->recent_wait / 2 ? waited : self->recent_wait / 2;
     return status == HEALCL_OK && self->base.audit ? audit_judge(self->base.audit, error) : status;
 }
 
@@ -662,6 +673,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     NEED_MEMORY(self, error);
     self->base.class = &class;
     self->result = &self->of_calls;
+    self->recent_wait = UINT64_C(1) << 40;
     enum healcl_status status = device_set_profiling(device, profile, error);
     if (status == HEALCL_OK)
         status = launcher_init(&self->launcher, device, plan, error);

@@ -44,6 +44,7 @@ struct device_executor {
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;
+    uint64_t recent_wait; /* nanoseconds of the longest drain, halved with each later one */
     struct segment_result *result; /* of the current segment */
     /* If `result` is split into parts: kernels are enqueued, since compute_start. */
     bool computes;

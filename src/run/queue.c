@@ -1,8 +1,6 @@
 /* Operations by call: each is planned, and its steps are executed at once. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/kernels.h"
 #include "run/queue.h"
@@ -39,29 +37,12 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
     return status;
 }
 
-/* Polls the device, because nothing wakes a thread that waits for it. It polls without a pause at
- * first, because most waits are short. Later pauses are a sixteenth of the time so far, at most a
- * millisecond. */
-static enum healcl_status await_or_cancel(struct healcl_queue *queue, struct healcl_error *error)
-{
-    enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
-    const uint64_t start = monotonic_nanoseconds();
-    while (!healcl_queue_poll(queue)) {
-        TRY(executor_check_cancelled(queue->executor, error));
-        const uint64_t spent = monotonic_nanoseconds() - start;
-        const uint64_t pause = spent / 16 < PAUSE ? spent / 16 : PAUSE;
-        if (spent < SPIN)
-            sched_yield();
-        else
-            nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
-    }
-    return HEALCL_OK;
-}
-
 enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *error)
 {
     enum { FEW_STEPS = 4 }; /* so few steps are faster to await in the driver */
-    return queue->eager.plan.step_count > FEW_STEPS ? await_or_cancel(queue, error) : HEALCL_OK;
+    return queue->eager.plan.step_count > FEW_STEPS && !healcl_queue_poll(queue)
+               ? executor_await(queue->executor, queue->device, error)
+               : HEALCL_OK;
 }
 
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error)
@@ -377,7 +358,8 @@ enum healcl_status healcl_queue_wait(struct healcl_queue *queue, struct healcl_e
     NEED(queue, error);
     atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
     TRY(queue_free_released(queue, error));
-    TRY(await_or_cancel(queue, error));
+    if (!healcl_queue_poll(queue))
+        TRY(executor_await(queue->executor, queue->device, error));
     return queue_wait(queue, error);
 }
 

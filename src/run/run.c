@@ -3,10 +3,12 @@
 #include "run/run.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/array.h"
 #include "core/numbers.h"
@@ -347,6 +349,23 @@ enum healcl_status executor_check_cancelled(const struct executor *executor,
     if (executor->observer && executor->observer->cancelled &&
         executor->observer->cancelled(executor->observer->context))
         FAIL(error, HEALCL_CANCELLED, "cancelled");
+    return HEALCL_OK;
+}
+
+enum healcl_status executor_await(const struct executor *executor, struct healcl_device *device,
+                                  struct healcl_error *error)
+{
+    enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
+    const uint64_t start = monotonic_nanoseconds();
+    while (!device_poll(device, false)) {
+        TRY(executor_check_cancelled(executor, error));
+        const uint64_t spent = monotonic_nanoseconds() - start;
+        const uint64_t pause = spent / 16 < PAUSE ? spent / 16 : PAUSE;
+        if (spent < SPIN)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
+    }
     return HEALCL_OK;
 }
 

@@ -157,6 +157,12 @@ void executor_note_upload(struct executor *executor, const struct storage *stora
 enum healcl_status executor_check_cancelled(const struct executor *executor,
                                             struct healcl_error *error);
 
+/* Waits until the device has done what device_poll was last called for. Polls, because nothing
+ * wakes a thread that waits and can be cancelled: without a pause at first, because most waits are
+ * short. Later pauses are a sixteenth of the time so far, at most a millisecond. */
+enum healcl_status executor_await(const struct executor *executor, struct healcl_device *device,
+                                  struct healcl_error *error);
+
 /* Refuses a storage that is larger than the device allocates at once. */
 enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,

@@ -196,13 +196,15 @@ static void forget_results(struct healcl_session *session, size_t first_segment,
 
 /* After an error the state of tensors is unknown. A device may have handed out fewer results than
  * the host reference, or results of steps that were refused. */
-static void start_over(struct healcl_session *session)
+static void start_over(struct healcl_session *session, enum healcl_status status)
 {
     forget_results(session, 0, HAS_FAILED);
     for (size_t i = 0; i < session->plan->storage_count; i++)
         session->uploads[i].is_filled = false;
     session->done = 0;
     session->is_lost = true;
+    if (status == HEALCL_CANCELLED) /* the device may be busy */
+        return;
     device_turn_begin(session->device);
     (void)!session->executor->class->rewind(session->executor, 0, NULL);
     device_turn_end(session->device);
@@ -237,7 +239,7 @@ static enum healcl_status session_run(struct healcl_session *session, size_t fir
     if (status == HEALCL_OK && session->executor->reads_payloads)
         status = source_check(session->plan->source, error);
     if (status != HEALCL_OK) {
-        start_over(session);
+        start_over(session, status);
         return status;
     }
     session->done = first + count;

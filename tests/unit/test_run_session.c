@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -514,6 +516,43 @@ static void cancels_on(struct healcl_device *on)
 }
 ON_BOTH(cancels)
 
+static atomic_int asked;
+
+static cl_int CL_API_CALL runs_forever(cl_event event, cl_event_info what, size_t size, void *value,
+                                       size_t *needed)
+{
+    cl_int code = clGetEventInfo(event, what, size, value, needed);
+    if (what == CL_EVENT_COMMAND_EXECUTION_STATUS) {
+        *(cl_int *)value = CL_RUNNING;
+        asked++;
+    }
+    return code;
+}
+
+static void cancels_while_the_device_works(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct healcl_session *session = NULL;
+    int64_t x[ELEMENTS];
+    const struct opencl *before = device->cl;
+    struct opencl busy = *before;
+    busy.clGetEventInfo = runs_forever;
+    device->cl = &busy;
+    OK(healcl_session_open(transcript, device, NULL, &session, &error));
+    OK(healcl_session_bind(session, 2, x, &error));
+    OK(healcl_session_start(session, 0, 3, NULL, NULL, &error));
+    while (asked < 100 && !healcl_session_poll(session))
+        sched_yield();
+    healcl_session_cancel(session);
+    assert_int_equal(healcl_session_wait(session, &error), HEALCL_CANCELLED);
+    healcl_session_close(session);
+    device->cl = before;
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
 /* ---------------------------------------------------------------- threads */
 
 enum { THREADS = 4, SESSIONS = 2, REQUESTS = 12 };
@@ -719,6 +758,7 @@ int main(void)
         cmocka_unit_test(keeps_results_where_they_are),
         cmocka_unit_test(runs_in_background),
         cmocka_unit_test(cancels),
+        cmocka_unit_test(cancels_while_the_device_works),
         cmocka_unit_test(serves_threads),
         cmocka_unit_test(outlives_the_device),
         cmocka_unit_test(refuses_wrong_arguments),

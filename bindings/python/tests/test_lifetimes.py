@@ -130,6 +130,31 @@ print("end")
                     self.assertIn(order, threads)
                     self.assertRegex(done.stderr, "^Exception in thread")
 
+    def test_ctrl_c_ends_a_process_while_the_device_works(self):
+        at_exit = ("q = dev.queue(); work(q, False); signal.setitimer(signal.ITIMER_REAL, 0.1);"
+                   "signal.signal(signal.SIGALRM, signal.default_int_handler)")
+        for line in ("with dev.queue() as q: work(q, True)", "q = dev.queue(); work(q, True)", at_exit):
+            with self.subTest(line):
+                done = python("""
+import atexit, os, signal, sys
+def last():
+    print("busy" if not lib.healcl_queue_poll(pointer) else "done", flush=True)
+atexit.register(last)
+""" + SETUP + """
+import numpy as np
+from healcl._native import lib
+def work(q, is_interrupted):
+    global pointer
+    pointer, a = q._handle.pointer, q.array(np.arange(1 << 20))
+    o = q.empty_like(a)
+    for _ in range(1000):
+        q.ops.modmul(a, a, 1000003, o)
+    if is_interrupted:
+        signal.raise_signal(2)
+""" + line)
+                self.assertEqual(done.returncode, -2, done.stderr)
+                self.assertEqual(done.stdout, "" if line == at_exit else "busy\n")
+
     def test_a_forked_process_is_told(self):
         done = python(SETUP + """
 import sys, time, warnings

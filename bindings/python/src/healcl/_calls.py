@@ -64,6 +64,9 @@ class QueueHandle(Handle):
         super().forsake(why)
         self.forked = True
 
+    def is_settled(self, pointer: Any) -> bool:
+        return bool(lib.native_queue_settled(pointer))
+
     def failed(self) -> BaseException:
         """Returns the error of a failed call, or the exception of a signal handler that ended the
         call. The caller holds the lock."""

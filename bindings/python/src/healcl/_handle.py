@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
+import sys
 import threading
 import weakref
-from typing import Any, Callable, List, Optional, TypeVar
+from typing import Any, Callable, List, Optional, Tuple, TypeVar
 
 from ._errors import DeviceError, Error, StateError, in_library
 from ._native import ffi
@@ -99,6 +101,7 @@ class Handle(Uncopied):
         self._gone: Optional[Error] = None
         self._cancel, self._keep = cancel, keep
         self._close = close
+        _close_left()
         _all[id(self)] = self
 
     def get(self) -> Any:
@@ -127,8 +130,21 @@ class Handle(Uncopied):
         with in_library:
             if self._cancel:
                 self._cancel(pointer)
+            if self.on_device and isinstance(sys.exc_info()[1], KeyboardInterrupt):
+                _left.append((self, pointer))
+                return
             with self.lock:  # a call that another thread is in ends first
+                try:
+                    while not self.is_settled(pointer):
+                        pass  # Python looks for signals here
+                except KeyboardInterrupt:
+                    _left.append((self, pointer))
+                    raise
                 self._close(pointer)
+
+    def is_settled(self, pointer: Any) -> bool:
+        """Waits a moment, and returns whether the device is known to be done."""
+        return True
 
     def __del__(self) -> None:
         if hasattr(self, "_close"):  # otherwise __init__ has not come to its end
@@ -146,6 +162,7 @@ class Handle(Uncopied):
 
 
 _all: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+_left: List[Tuple[Handle, Any]] = []  # not closed yet, because Ctrl-C does not wait for the device
 _unlocked = threading.RLock()  # for a moment, while a pointer that a close may free is in use
 
 
@@ -153,11 +170,19 @@ def _handles() -> List[Handle]:
     return [handle for handle in [each() for each in _all.valuerefs()] if handle is not None]
 
 
+def _close_left() -> None:
+    for handle, pointer in _left[:]:
+        if handle.is_settled(pointer):
+            _left.remove((handle, pointer))
+            handle._close(pointer)
+
+
 def _after_fork() -> None:
     global _forked, _unlocked
     _forked = _opencl_used
     _unlocked = threading.RLock()
     in_library.threads.clear()
+    _left.clear()
     for handle in _handles():
         was_free = handle.lock.acquire(blocking=False)
         handle.lock = threading.RLock()
@@ -169,9 +194,24 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
-    in_library.shut()
-    for handle in _handles():
-        handle.close()
+    """After Ctrl-C Python ends by a signal, so that no driver waits for the device. A Ctrl-C here does
+    the same."""
+    try:
+        in_library.shut()
+        ends_by_signal = issubclass(getattr(sys, "last_type", Exception), KeyboardInterrupt)
+        handles = _handles()
+        for handle in handles:
+            if ends_by_signal and not hasattr(sys, "ps1"):
+                handle.pointer = ffi.NULL
+            while not handle.is_settled(handle.pointer):
+                pass
+        for handle in handles:
+            handle.close()
+        while _left and not ends_by_signal:
+            _close_left()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 os.register_at_fork(after_in_child=_after_fork)
