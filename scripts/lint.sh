@@ -86,7 +86,7 @@ END
 # Files of these modules do not call each other in circles: tsort reports a loop.
 file_circles() {
     local module bad=0
-    for module in core vendor opencl tools; do
+    for module in core vendor opencl kernels tools; do
         git ls-files "src/$module/*.c" |
             sed "s|.*|build/clang/CMakeFiles/healcl_$module.dir/&.o|" | xargs nm -A | awk '
             { file = $1; sub(/:.*/, "", file); name = $NF }

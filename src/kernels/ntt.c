@@ -314,65 +314,93 @@ static uint32_t lane_first(const struct transform_pass *pass, const struct rows 
     return all ? pass->log2_lanes : rows_lie_closer(&rows->layout) ? pass->log2_rows : 0;
 }
 
-/* Launches a pass over the rows [first, end). If rows are interleaved, the range has whole l. perm
- * is for blocks; NULL: values are not permuted. */
-static enum healcl_status choose_pass(struct launcher *self, const struct transform *transform,
-                                      const struct transform_passes *passes, bool is_columns,
-                                      const struct rows *out, const struct rows *in, int perm,
-                                      int64_t first, int64_t end, struct healcl_error *error)
+/* A pass over the rows [first, end). If rows are interleaved, the range has whole l. */
+struct pass_launch {
+    const struct transform *transform;
+    const struct transform_pass *pass;
+    const struct rows *out, *in;
+    bool is_columns, permutes;
+    bool together; /* rows of one l are interleaved in out or in */
+    int64_t first, end;
+};
+
+static void define_pass(struct job *job, const struct pass_launch *launch)
 {
-    const struct step *step = transform->step;
-    const struct transform_pass *pass = is_columns ? &passes->columns : &passes->blocks;
-    const bool permutes = perm != SLOT_NONE && !is_columns;
-    const uint32_t bits = word_bits(step), log2_n = log2_of((uint64_t)transform->n);
-    const bool together = rows_lie_closer(&out->layout) || rows_lie_closer(&in->layout);
-    const bool scatters = permutes && pass->stages < log2_n;
-    const uint32_t load = lane_first(pass, in, is_columns || (scatters && transform->inverse));
-    const uint32_t store = lane_first(pass, out, is_columns || (scatters && !transform->inverse));
+    const struct transform_pass *pass = launch->pass;
+    const struct rows *out = launch->out, *in = launch->in;
+    const uint32_t log2_n = log2_of((uint64_t)launch->transform->n);
+    const bool inverse = launch->transform->inverse;
+    const bool scatters = launch->permutes && pass->stages < log2_n;
+    const bool all = launch->is_columns;
+    job_define_type(job, "OUT", out->dtype);
+    job_define_type(job, "IN", in->dtype);
+    job_define_number(job, "WORD_BITS", word_bits(launch->transform->step));
+    job_define_number(job, "LIMIT", residue_limit(job->launcher, launch->transform->step));
+    job_define_number(job, "LOG2_N", log2_n);
+    job_define_number(job, "STAGES", pass->stages);
+    job_define_number(job, "LOG2_E", pass->log2_e);
+    job_define_number(job, "LOG2_LANES", pass->log2_lanes);
+    job_define_number(job, "LOG2_ROWS", pass->log2_rows);
+    job_define_number(job, "LOAD_FIRST", lane_first(pass, in, all || (scatters && inverse)));
+    job_define_number(job, "STORE_FIRST", lane_first(pass, out, all || (scatters && !inverse)));
+    job_define_number(job, "PIECES", pass->pieces);
+    job_define_number(job, "INVERSE", inverse);
+    job_define_number(job, "COLUMNS", launch->is_columns);
+    job_define_number(job, "TOGETHER", launch->together);
+    job_define_number(job, "PERMUTED", launch->permutes);
+    job_define_number(job, "FROM_PASS", in->is_between);
+    job_define_number(job, "FOR_PASS", out->is_between);
+    job_define_number(job, "IN_ORDER", in->layout.stride[3] == 1);
+    job_define_number(job, "OUT_ORDER", out->layout.stride[3] == 1);
+}
+
+/* Work-groups share the columns, or blocks, of the rows. */
+static uint64_t count_groups(const struct pass_launch *launch)
+{
+    const struct transform_pass *pass = launch->pass;
+    const struct layout *out = &launch->out->layout;
+    const int64_t rows = launch->together ? out->shape[1] * out->shape[2] : 1;
+    const int64_t lanes =
+        (launch->end - launch->first + rows - 1) / rows * (launch->transform->n >> pass->stages);
+    const uint32_t of_set = pass->log2_lanes - pass->log2_rows;
+    if (launch->is_columns)
+        return ((uint64_t)(lanes * rows - 1) >> of_set) + 1;
+    const uint64_t sets = (uint64_t)((rows - 1) >> pass->log2_rows) + 1;
+    return (((uint64_t)(lanes - 1) >> of_set) + 1) * sets;
+}
+
+/* Adds the launch of a pass. perm: slot of the permutation, for blocks; SLOT_NONE: values are not
+ * permuted. */
+static enum healcl_status choose_pass(struct launcher *self, struct pass_launch *launch, int perm,
+                                      struct healcl_error *error)
+{
+    const struct transform *transform = launch->transform;
+    const struct transform_pass *pass = launch->pass;
+    const uint32_t bits = word_bits(transform->step);
     int twiddles = transform->twiddles;
-    if (bits == 32 || (is_columns && together))
-        twiddles = derive_pass_twiddles(self, step, transform->twiddles,
-                                        is_columns && together ? 1 << pass->stages : 0, bits);
+    launch->permutes = perm != SLOT_NONE && !launch->is_columns;
+    launch->together =
+        rows_lie_closer(&launch->out->layout) || rows_lie_closer(&launch->in->layout);
+    const bool has_few = launch->is_columns && launch->together; /* twiddles for each modulus */
+    if (bits == 32 || has_few)
+        twiddles = derive_pass_twiddles(self, transform->step, transform->twiddles,
+                                        has_few ? 1 << pass->stages : 0, bits);
     struct job job;
     transform_begin(&job, self, transform, "ntt_pass", "intt_pass");
-    space_set_operand(&job.space, 0, &out->layout);
-    space_set_operand(&job.space, 1, &in->layout);
-    job_define_type(&job, "OUT", out->dtype);
-    job_define_type(&job, "IN", in->dtype);
-    job_define_number(&job, "WORD_BITS", bits);
-    job_define_number(&job, "LIMIT", residue_limit(self, step));
-    job_define_number(&job, "LOG2_N", log2_n);
-    job_define_number(&job, "STAGES", pass->stages);
-    job_define_number(&job, "LOG2_E", pass->log2_e);
-    job_define_number(&job, "LOG2_LANES", pass->log2_lanes);
-    job_define_number(&job, "LOG2_ROWS", pass->log2_rows);
-    job_define_number(&job, "LOAD_FIRST", load);
-    job_define_number(&job, "STORE_FIRST", store);
-    job_define_number(&job, "PIECES", pass->pieces);
-    job_define_number(&job, "INVERSE", transform->inverse);
-    job_define_number(&job, "COLUMNS", is_columns);
-    job_define_number(&job, "TOGETHER", together);
-    job_define_number(&job, "PERMUTED", permutes);
-    job_define_number(&job, "FROM_PASS", in->is_between);
-    job_define_number(&job, "FOR_PASS", out->is_between);
-    job_define_number(&job, "IN_ORDER", in->layout.stride[3] == 1);
-    job_define_number(&job, "OUT_ORDER", out->layout.stride[3] == 1);
-    job_add_uint(&job, (uint32_t)first);
-    job_add_uint(&job, (uint32_t)end);
-    job_add_written(&job, out->slot);
-    job_add_buffer(&job, in->slot);
+    space_set_operand(&job.space, 0, &launch->out->layout);
+    space_set_operand(&job.space, 1, &launch->in->layout);
+    define_pass(&job, launch);
+    job_add_uint(&job, (uint32_t)launch->first);
+    job_add_uint(&job, (uint32_t)launch->end);
+    job_add_written(&job, launch->out->slot);
+    job_add_buffer(&job, launch->in->slot);
     job_add_buffer(&job, transform->q);
     job_add_buffer(&job, twiddles);
-    job_add_buffer(&job, permutes ? perm : transform->perm);
+    job_add_buffer(&job, launch->permutes ? perm : transform->perm);
     if (transform->inverse)
         job_add_buffer(&job, transform->n_inv);
     job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_e;
-    const int64_t k = out->layout.shape[1] * out->layout.shape[2], rows = together ? k : 1;
-    const int64_t lanes = (end - first + rows - 1) / rows << (log2_n - pass->stages);
-    const uint64_t sets = is_columns ? 1 : (uint64_t)((rows - 1) >> pass->log2_rows) + 1;
-    const uint32_t of_set = pass->log2_lanes - pass->log2_rows;
-    const uint64_t groups = ((uint64_t)(is_columns ? lanes * rows : lanes) - 1) >> of_set;
-    return job_launch_groups(&job, (groups + 1) * sets,
+    return job_launch_groups(&job, count_groups(launch),
                              (size_t)1 << (pass->stages - pass->log2_e + pass->log2_lanes), error);
 }
 
@@ -392,9 +420,8 @@ static enum healcl_status choose_in_two(struct launcher *self, struct transform 
     const struct rows *const path[] = {in, &between, out};
     if (permutes)
         TRY(derive_inverse_permutation(self, step, &perm, error));
-    if (passes->needs_scratch) {
+    if (passes->needs_scratch)
         between.slot = add_rows(self, transform, at_once, step_rows, &at_once);
-    }
     between.is_between = true;
     for (int64_t first = 0; first < rows; first += at_once * step_rows) {
         const int64_t left = rows - first, most = at_once * step_rows;
@@ -405,9 +432,17 @@ static enum healcl_status choose_in_two(struct launcher *self, struct transform 
             memcpy(between.layout.stride, strides, sizeof strides);
             between.layout.offset = -first * n;
         }
-        for (int pass = 0; pass < 2; pass++)
-            TRY(choose_pass(self, transform, passes, (pass == 1) == transform->inverse,
-                            path[pass + 1], path[pass], perm, first, end, error));
+        for (int pass = 0; pass < 2; pass++) {
+            const bool is_columns = (pass == 1) == transform->inverse;
+            struct pass_launch launch = {.transform = transform,
+                                         .pass = is_columns ? &passes->columns : &passes->blocks,
+                                         .out = path[pass + 1],
+                                         .in = path[pass],
+                                         .is_columns = is_columns,
+                                         .first = first,
+                                         .end = end};
+            TRY(choose_pass(self, &launch, perm, error));
+        }
     }
     return HEALCL_OK;
 }
@@ -424,8 +459,12 @@ static enum healcl_status choose_registers(struct launcher *self, const struct v
     const struct rows in = {.slot = 0, .dtype = a->storage->dtype, .layout = a->layout};
     if (plan->passes.columns.stages > 0)
         return choose_in_two(self, &transform, &plan->passes, &out, &in, error);
-    return choose_pass(self, &transform, &plan->passes, false, &out, &in,
-                       step->in[3] ? transform.perm : SLOT_NONE, 0, transform_rows(step), error);
+    struct pass_launch launch = {.transform = &transform,
+                                 .pass = &plan->passes.blocks,
+                                 .out = &out,
+                                 .in = &in,
+                                 .end = transform_rows(step)};
+    return choose_pass(self, &launch, step->in[3] ? transform.perm : SLOT_NONE, error);
 }
 
 /* ---------------------------------------------------------------- whole rows, or batches of
@@ -517,65 +556,85 @@ static int64_t limit_batch(const struct launcher *self, int64_t batch_rows, int6
     return batch_rows;
 }
 
+/* How work-items share the rows of a transform. */
+struct row_batches {
+    uint32_t interleaved;  /* NTT_OUT_INTERLEAVED, NTT_IN_INTERLEAVED */
+    int64_t batch_rows;    /* rows of one l that a work-item transforms together */
+    int64_t scratch_bytes; /* of a work-item; 0: it keeps its results in the output */
+    int64_t work_items;
+    bool large; /* the output bypasses the caches */
+};
+
+static struct row_batches divide_rows(const struct launcher *self,
+                                      const struct transform *transform)
+{
+    const struct step *step = transform->step;
+    const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
+    const int64_t row_bytes = pitch_of(transform->n) * word_bits(step) / 8;
+    const int64_t rows = out->shape[1] * out->shape[2]; /* of one l */
+    struct row_batches batches = {.batch_rows = 1};
+    batches.interleaved = (is_interleaved(out) ? NTT_OUT_INTERLEAVED : 0) |
+                          (is_interleaved(in) ? NTT_IN_INTERLEAVED : 0);
+    if (batches.interleaved)
+        batches.batch_rows =
+            limit_batch(self, rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS, row_bytes);
+    const bool direct = batches.batch_rows == 1 && has_direct_rows(transform);
+    /* The inverse of long rows fetches its tiles anyway. */
+    batches.large =
+        direct && !(transform->inverse && transform->n > NTT_ROW_TILE) &&
+        passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
+    /* A permuted row is written in random order, which should happen in the caches. */
+    const bool scatters = transform->inverse && step->in[3] && transform->n > NTT_ROW_TILE;
+    if (batches.large || scatters || !direct || step->in[0]->storage == step->out->storage)
+        batches.scratch_bytes = batches.batch_rows * row_bytes;
+    batches.work_items = count_work_items(
+        self, out->shape[0] * ((rows + batches.batch_rows - 1) / batches.batch_rows),
+        batches.scratch_bytes);
+    const int64_t most = (int64_t)device_scratch_bytes(self->device);
+    if (batches.scratch_bytes > 0 && batches.work_items > most / batches.scratch_bytes)
+        batches.work_items = most > batches.scratch_bytes ? most / batches.scratch_bytes : 1;
+    return batches;
+}
+
 static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
     const struct step *step = plan->step;
     struct transform transform;
     TRY(transform_init(self, plan, &transform, error));
-    const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
     const uint32_t bits = word_bits(step);
     const int lane_twiddles = derive_lane_twiddles(self, step, transform.twiddles, bits);
-
-    const uint32_t interleaved = (is_interleaved(out) ? NTT_OUT_INTERLEAVED : 0) |
-                                 (is_interleaved(in) ? NTT_IN_INTERLEAVED : 0);
-    int64_t rows = out->shape[1] * out->shape[2], batch_rows = 1; /* rows of one l */
-    if (interleaved)
-        batch_rows = limit_batch(self, rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS,
-                                 pitch_of(transform.n) * bits / 8);
-    int64_t batches = out->shape[0] * ((rows + batch_rows - 1) / batch_rows);
-    bool direct = batch_rows == 1 && has_direct_rows(&transform);
-    /* The inverse of long rows fetches its tiles anyway. */
-    bool large =
-        direct && !(transform.inverse && transform.n > NTT_ROW_TILE) &&
-        passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
-    /* A permuted row is written in random order, which should happen in the caches. */
-    bool scatters = transform.inverse && step->in[3] && transform.n > NTT_ROW_TILE;
-    bool scratch = large || scatters || !direct || step->in[0]->storage == step->out->storage;
-    int64_t scratch_bytes = scratch ? batch_rows * pitch_of(transform.n) * bits / 8 : 0;
-    int64_t work_items = count_work_items(self, batches, scratch_bytes);
-    int64_t most = (int64_t)device_scratch_bytes(self->device);
-    if (scratch && work_items > most / scratch_bytes)
-        work_items = most > scratch_bytes ? most / scratch_bytes : 1;
+    const struct row_batches batches = divide_rows(self, &transform);
     struct job job;
     transform_begin(&job, self, &transform, "ntt_rows", "intt_rows");
     job_define_number(&job, "WORD_BITS", bits);
     job_define_number(&job, "INVERSE", transform.inverse);
     const int64_t tiles = transform.n / NTT_ROW_TILE; /* a power of two, or 0 */
     job_define_number(&job, "ROW_TILES", tiles < NTT_RADIX ? (uint32_t)tiles : NTT_RADIX);
-    job_define_number(&job, "INTERLEAVED", interleaved);
-    if (interleaved) /* two rows, as in ciphertexts of two components, or any number */
-        job_define_number(&job, "BATCH_ROWS", batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
+    job_define_number(&job, "INTERLEAVED", batches.interleaved);
+    if (batches.interleaved) /* two rows, as in ciphertexts of two components, or any number */
+        job_define_number(&job, "BATCH_ROWS", batches.batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
     job_define_number(&job, "PERMUTED", step->in[3] != NULL);
-    if (large)
+    if (batches.large)
         job_define(&job, "LARGE", "");
     job_add_output(&job, step->out);
     job_add_input(&job, step->in[0]);
     job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    if (scratch)
-        job_add_written(&job, template_add_scratch(self, (uint64_t)(work_items * scratch_bytes)));
+    if (batches.scratch_bytes > 0)
+        job_add_written(&job, template_add_scratch(
+                                  self, (uint64_t)(batches.work_items * batches.scratch_bytes)));
     else
         job_add_buffer(&job, transform.q); /* an unused argument needs a stand-in */
-    job_add_uint(&job, scratch);
+    job_add_uint(&job, batches.scratch_bytes > 0);
     job_add_buffer(&job, transform.q);
     job_add_buffer(&job, transform.twiddles);
     job_add_buffer(&job, lane_twiddles);
     job_add_buffer(&job, transform.perm);
-    job_add_uint(&job, (uint32_t)batch_rows);
+    job_add_uint(&job, (uint32_t)batches.batch_rows);
     job_add_uint(&job, transform.n * bits / 8 <= TWO_ROWS_MAX);
     job_add_buffer(&job, transform.n_inv);
-    return job_launch_groups(&job, (uint64_t)work_items, 1, error);
+    return job_launch_groups(&job, (uint64_t)batches.work_items, 1, error);
 }
 
 /* ---------------------------------------------------------------- by one work-item:
