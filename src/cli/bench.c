@@ -51,7 +51,7 @@ static enum healcl_status run_case(struct bench_command *self,
     struct bench_case ignored;
     if (!self->job.device) /* at first, parameters are only checked */
         return bench_case_init(&ignored, operation, settings, error);
-    progress_say(&self->job.progress, "measuring %s", operation->name);
+    progress_say("measuring %s", operation->name);
     struct bench_result *result = &self->results[self->count];
     struct bench_options own = self->options;
     TRY(bench_run(self->job.device, operation, settings, &own, result, error));
@@ -91,7 +91,7 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
              next = example_from(next->next, operation)) {
             struct bench_example *example = &self->examples[self->example_count];
             *example = (struct bench_example){.example = next};
-            progress_say(&self->job.progress, "measuring %s", operation->name);
+            progress_say("measuring %s", operation->name);
             for (int side = EXAMPLE_SIDES; side-- > 0;) {
                 example->kernel = NULL; /* the name of the kernel's side is kept */
                 TRY(bench_example(self->job.device, &self->options, &self->calls, next,
@@ -112,7 +112,7 @@ static enum healcl_status measure(void *context, struct healcl_error *error)
     if (self->vendors && !example_from(self->calls.first, self->vendors))
         FAIL(error, HEALCL_USAGE, "'%s' cannot be measured: no transcript in examples/ calls it",
              self->name);
-    progress_say(&job->progress, "opening the device");
+    progress_say("opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));
     self->options.memory_limit = host_memory();
     self->options.table = operations_of_options(&job->options);

@@ -380,7 +380,7 @@ static void end_line(struct check_command *self, const char *name, struct check_
 {
     if (!prints_lines(self))
         return;
-    progress_pause(&self->job.progress);
+    progress_pause();
     if (isatty(STDOUT_FILENO))
         print_name(name);
     printf("%6" PRIu64 "/%" PRIu64 " right%s\n", totals.passed, totals.cells,
@@ -388,7 +388,7 @@ static void end_line(struct check_command *self, const char *name, struct check_
            : totals.unsupported > 0 ? ", the others beyond this device"
                                     : "");
     fflush(stdout);
-    progress_resume(&self->job.progress);
+    progress_resume();
 }
 
 static void begin_table(struct check_command *self)
@@ -398,12 +398,12 @@ static void begin_table(struct check_command *self)
     const char *failure = self_test_failure(self);
     if (!prints_lines(self))
         return;
-    progress_pause(&self->job.progress);
+    progress_pause();
     report_label(&style, "device", "%s", info->name);
     report_label(&style, "driver", "%s, %s", info->platform, info->driver);
     report_label(&style, "self-test", "%s", failure ? failure : "passed");
     putchar('\n');
-    progress_resume(&self->job.progress);
+    progress_resume();
 }
 
 /* The rows of an operation are adjacent. */
@@ -416,8 +416,8 @@ static void check_rows(struct check_command *self)
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
             begin_line(self, row->form->operation->name);
-        progress_say(&self->job.progress, "%zu of %zu: %s %s", i + 1, self->row_count,
-                     row->form->name, dtype_name(row->dtypes.value));
+        progress_say("%zu of %zu: %s %s", i + 1, self->row_count, row->form->name,
+                     dtype_name(row->dtypes.value));
         coverage_check(self->job.device, &self->sizes, self->one_cell ? &self->cell : NULL, row,
                        &observer);
         if (i + 1 == self->row_count || form_id(row[1].form) != operation)
@@ -488,7 +488,7 @@ static void check_transcripts(struct check_command *self)
     begin_line(self, CHECK_TRANSCRIPTS);
     (void)!bundled_find(&bundled, NULL);
     for (size_t i = 0; i < bundled.gl_pathc; i++) {
-        progress_say(&self->job.progress, "%s", bundled.gl_pathv[i]);
+        progress_say("%s", bundled.gl_pathv[i]);
         check_transcript(self, bundled.gl_pathv[i]);
     }
     globfree(&bundled);
@@ -500,7 +500,7 @@ static void check_examples(struct check_command *self)
 {
     for (size_t i = 0; i < self->example_count; i++) {
         struct example_check *check = &self->examples[i];
-        progress_say(&self->job.progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
+        progress_say("%zu of %zu of manifests: %s", i + 1, self->example_count,
                      check->operation->name);
         example_check(self->job.device, &self->calls, check);
     }
@@ -515,7 +515,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
         TRY(compare_make_results(self->results, error));
     TRY(examples_read(&self->calls, job->options.operations, error));
     self->calls.uses = &self->uses;
-    progress_say(&job->progress, "opening the device");
+    progress_say("opening the device");
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();

@@ -166,7 +166,7 @@ int job_run(const struct command *command, void *self)
     const struct command_steps *steps = &command->steps;
     struct command_job *job = self;
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&job->progress, !job->quiet);
+    progress_start(!job->quiet);
     enum healcl_status status = report_file_open(&job->json, &error);
     if (status == HEALCL_OK)
         status = report_file_open(&job->junit, &error);
@@ -177,7 +177,7 @@ int job_run(const struct command *command, void *self)
                 *(const char *const *)(const void *)((const char *)self + option->member), &error);
     if (status == HEALCL_OK && steps->work)
         status = steps->work(self, &error);
-    progress_end(&job->progress);
+    progress_end();
     warn_of_device(job->device);
     int code = status == HEALCL_OK ? job_report(command, self)
                                    : report_files_error(&job->json, &job->junit, job->file, &error,

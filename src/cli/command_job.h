@@ -57,10 +57,9 @@ struct command_job {
     const char *selector;               /* of the device; NULL: none was given */
     struct healcl_plan_options options; /* includes the operations of manifests */
     struct report_file json, junit;
-    bool quiet, verbose; /* print only errors; print places of errors in the source */
-    uint32_t timeout;    /* seconds; 0: none was given */
-    bool is_of_driver;   /* a driver caused the error of the command's work */
-    struct progress progress;
+    bool quiet, verbose;          /* print only errors; print places of errors in the source */
+    uint32_t timeout;             /* seconds; 0: none was given */
+    bool is_of_driver;            /* a driver caused the error of the command's work */
     struct healcl_device *device; /* closed at the end of the job */
 };
 

@@ -45,7 +45,9 @@ void print_notice(const char *format, ...)
     va_start(arguments, format);
     format_line(line, format, arguments);
     va_end(arguments);
+    progress_pause();
     fprintf(stderr, "%s: %s\n", this_program->name, line);
+    progress_resume();
 }
 
 const char *last_words(const struct process_result *result)

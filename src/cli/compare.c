@@ -89,7 +89,7 @@ static enum healcl_status list_devices(struct compare_command *self, const char 
     enum healcl_status status = HEALCL_OK;
     char seconds[16];
     snprintf(seconds, sizeof seconds, "%" PRIu32, self->job.timeout);
-    progress_say(&self->job.progress, "looking for %s", selector ? selector : "devices");
+    progress_say("looking for %s", selector ? selector : "devices");
     TRY(run_child(self,
                   WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--no-self-test",
                         "--timeout", seconds, selector ? "-d" : NULL, selector),
@@ -133,7 +133,7 @@ static enum healcl_status measure(struct compare_command *self, cJSON *device,
     if (self->no_measure || json_is(device, "index", COMPARE_REFERENCE))
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&self->job.progress, "measuring %s", selector);
+    progress_say("measuring %s", selector);
     TRY(run_child(
         self, WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--measure", "-d", selector),
         self->job.timeout < MEASURE_TIMEOUT ? self->job.timeout : MEASURE_TIMEOUT, &result, error));
@@ -191,8 +191,8 @@ static enum healcl_status run_one(struct compare_command *self, cJSON *run,
 {
     const size_t transcript = json_number_at(run, "transcript_at");
     struct process_result result;
-    progress_say(&self->job.progress, "%zu of %zu: %s: %s", self->made + 1, self->run_count,
-                 selector_of(self, run), self->job.files[transcript]);
+    progress_say("%zu of %zu: %s: %s", self->made + 1, self->run_count, selector_of(self, run),
+                 self->job.files[transcript]);
     TRY(run_file(self, selector_of(self, run), transcript, self->repeat, run, &result, error));
     compare_take_run(&self->comparison, run, &result);
     process_result_release(&result);
@@ -227,7 +227,7 @@ static enum healcl_status run_cold(struct compare_command *self, cJSON *run,
         return HEALCL_OK;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         (void)setenv(variables[i], folder, 1);
-    progress_say(&self->job.progress, "cold start: %s: %s", selector, self->job.files[transcript]);
+    progress_say("cold start: %s: %s", selector, self->job.files[transcript]);
     const enum healcl_status status = run_file(self, selector, transcript, 1, NULL, &result, error);
     (void)nftw(folder, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
     TRY(status);
@@ -247,8 +247,7 @@ static enum healcl_status judge(struct compare_command *self, size_t transcript,
     if (!run)
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&self->job.progress, "host reference: %s, which differs",
-                 self->job.files[transcript]);
+    progress_say("host reference: %s, which differs", self->job.files[transcript]);
     TRY(run_file(self, COMPARE_REFERENCE, transcript, 1, NULL, &result, error));
     compare_take_run(&self->comparison, run, &result);
     process_result_release(&result);
@@ -296,12 +295,9 @@ static enum healcl_status add_baselines(struct compare_command *self, struct hea
     for (size_t i = 0; i < self->baselines.count; i++) {
         size_t added;
         TRY(compare_add_baseline(&self->comparison, self->baselines.of[i], &added, error));
-        if (added > 0)
-            continue;
-        progress_pause(&self->job.progress);
-        print_notice("%s: warning: it has no run of the compared transcripts",
-                     self->baselines.of[i]);
-        progress_resume(&self->job.progress);
+        if (added == 0)
+            print_notice("%s: warning: it has no run of the compared transcripts",
+                         self->baselines.of[i]);
     }
     return HEALCL_OK;
 }
@@ -332,14 +328,14 @@ static enum healcl_status begin(struct compare_command *self, struct healcl_erro
 static enum healcl_status compare(void *context, struct healcl_error *error)
 {
     struct compare_command *self = context;
-    progress_start_long(&self->job.progress);
+    progress_start_long();
     enum healcl_status status = begin(self, error);
     if (status == HEALCL_OK)
         status = run_all(self, error);
     /* Runs made before an interruption are reported. */
     if (self->interrupted) {
         if (compare_end_early(&self->comparison) == 0) {
-            progress_end(&self->job.progress);
+            progress_end();
             raise(self->interrupted);
         }
         status = HEALCL_OK;

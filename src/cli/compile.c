@@ -33,7 +33,7 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
     struct healcl_report *report = NULL;
     const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
     self->job.file = file;
-    progress_say(&self->job.progress, "running %s", file);
+    progress_say("running %s", file);
     enum healcl_status status =
         healcl_transcript_open(file, &self->job.options, &transcript, error);
     if (status == HEALCL_OK)
@@ -47,7 +47,7 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
 
 static enum healcl_status open_device(struct compile_command *self, struct healcl_error *error)
 {
-    progress_say(&self->job.progress, "opening the device");
+    progress_say("opening the device");
     /* The package must contain all kernels. */
     const struct healcl_device_options options = {.selector = self->job.selector,
                                                   .no_fallback = true};
@@ -59,7 +59,7 @@ static enum healcl_status run_files(struct compile_command *self, struct healcl_
     for (size_t i = 0; i < self->job.file_count; i++)
         TRY(run_file(self, self->job.files[i], error));
     self->job.file = NULL;
-    progress_say(&self->job.progress, "getting binaries");
+    progress_say("getting binaries");
     return HEALCL_OK;
 }
 

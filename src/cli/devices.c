@@ -214,7 +214,6 @@ static int measure_within(struct devices_command *self, const struct device_info
  * Returns an exit code: EXIT_USAGE if self-tests could not run, EXIT_DEVICE if all have failed. */
 static int examine_all(struct devices_command *self)
 {
-    struct progress *progress = &self->job.progress;
     const size_t count = self->listing.count;
     size_t usable = 0, failed = 0;
     int code = EXIT_VERIFIED, measured = EXIT_VERIFIED;
@@ -226,8 +225,8 @@ static int examine_all(struct devices_command *self)
         if (device_unusable(info))
             continue;
         usable++;
-        progress_say(progress, "%s %s", self->measures ? "measuring" : "testing", info->name);
-        progress_pause(progress);
+        progress_say("%s %s", self->measures ? "measuring" : "testing", info->name);
+        progress_pause();
         if (self->measures && !self->interrupted && (!self->job.selector || i == self->best)) {
             const int found = measure_within(self, info, &self->rates[i]);
             measured = measured == EXIT_VERIFIED ? found : measured;
@@ -238,10 +237,10 @@ static int examine_all(struct devices_command *self)
         else if (!self->no_tests && !self->measures && !self->interrupted &&
                  self_test->outcome == SELF_TEST_NOT_RUN)
             test(self, info, self_test);
-        progress_resume(progress);
+        progress_resume();
         failed += self_test->outcome == SELF_TEST_FAILED;
     }
-    progress_end(progress);
+    progress_end();
     for (size_t i = 0; i < count; i++)
         if (self->self_tests[i].outcome == SELF_TEST_NOT_RUN && *self->self_tests[i].reason) {
             print_notice("%s", self->self_tests[i].reason);
@@ -380,7 +379,7 @@ static int print_devices(const struct command *command, struct devices_command *
         code = print_failure(NULL, &self->error, false);
         self->best = count;
     }
-    progress_start(&self->job.progress, true);
+    progress_start(true);
     const int examined = examine_all(self);
     code = code == EXIT_VERIFIED ? examined : code;
     const int reported = job_report(command, self);

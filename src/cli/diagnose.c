@@ -16,13 +16,12 @@ struct diagnose_command {
     struct diagnosis diagnosis;
 };
 
-static void on_progress(void *context, size_t step, size_t step_count)
+static void on_progress(size_t step, size_t step_count)
 {
-    struct diagnose_command *self = context;
     if (step == step_count)
-        progress_say(&self->job.progress, "the whole run");
+        progress_say("the whole run");
     else
-        progress_say(&self->job.progress, "step %zu of %zu", step + 1, step_count);
+        progress_say("step %zu of %zu", step + 1, step_count);
 }
 
 static enum healcl_status write_case(struct diagnose_command *self, struct healcl_error *error)
@@ -39,17 +38,16 @@ static enum healcl_status find_fault(void *context, struct healcl_error *error)
 {
     struct diagnose_command *self = context;
     struct command_job *job = &self->job;
-    const struct diagnose_observer observer = {self, on_progress};
     if (self->case_path) /* before work that may take long */
         TRY(new_file_open(&self->case_file, self->case_path, error));
-    progress_say(&job->progress, "reading %s", job->file);
+    progress_say("reading %s", job->file);
     job->options.memory_limit = host_memory();
     TRY(healcl_transcript_open(job->file, &job->options, &self->transcript, error));
-    progress_say(&job->progress, "opening the device");
+    progress_say("opening the device");
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();
-    return diagnose(job->device, self->transcript, &observer, &self->diagnosis, error);
+    return diagnose(job->device, self->transcript, on_progress, &self->diagnosis, error);
 }
 
 /* ---------------------------------------------------------------- JSON */

@@ -157,7 +157,7 @@ static enum healcl_status pack(void *context, struct healcl_error *error)
     TRY(source_open(&self->source, self->job.file, error));
     TRY(new_file_open(&self->raw, self->raw_path, error));
     TRY(new_file_open(&self->text, self->path, error));
-    progress_say(&self->job.progress, "packing %s", self->job.file);
+    progress_say("packing %s", self->job.file);
     TRY(source_explain(&self->source, write_entries(self, error), error));
     /* While names are set the folder is locked, so that both files are from the same pack. A file
      * system may not support locks. */

@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,140 +11,150 @@
 
 #include "cli/cli.h"
 #include "cli/text.h"
-#include "run/run.h"
+#include "core/clock.h"
 
 enum {
     PATIENCE = 300000000, /* nanoseconds before the line appears */
     INTERVAL = 100000000, /* between two checks */
     SECOND = 1000000000,
     MINUTE = 60, /* seconds */
+    TEXT_SIZE = 512,
 };
+
+static bool running;   /* a thread runs; otherwise what is below is unused */
+static int paused;     /* pauses that have not been resumed */
+static unsigned width; /* of the terminal */
+static uint64_t begin; /* nanoseconds of the monotonic clock */
+static pthread_t thread;
+
+/* The lock protects what is below, and the terminal. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static uint64_t interval;  /* nanoseconds between lines; 0: a terminal, which shows one line */
+static uint64_t next_line; /* nanoseconds since the beginning */
+static bool ends;
+static bool shown; /* the line is visible now */
+static char text[TEXT_SIZE];
 
 /* ---------------------------------------------------------------- the line; the lock is held */
 
-enum { LINE_SIZE = PROGRESS_TEXT_SIZE + 64 };
-
-static void draw(struct progress *progress, uint64_t elapsed)
+static void draw(uint64_t elapsed)
 {
-    char line[LINE_SIZE];
-    snprintf(line, sizeof line, "%.1f s  %s", (double)elapsed / SECOND, progress->text);
-    text_clean(line, false);
+    char line[TEXT_SIZE + 64];
+    snprintf(line, sizeof line, "%.1f s  %s", (double)elapsed / SECOND, text);
     /* A line that reached the last column would wrap, and could not be erased. */
-    for (size_t kept = strlen(line); kept > 0 && text_columns(line) >= progress->width;)
+    for (size_t kept = strlen(line); kept > 0 && text_columns(line) >= width;)
         line[--kept] = 0;
     fprintf(stderr, "\r%s\x1b[K", line);
     fflush(stderr);
-    progress->shown = true;
+    shown = true;
 }
 
-static void erase(struct progress *progress)
+static void erase(void)
 {
-    if (!progress->shown)
+    if (!shown)
         return;
     fprintf(stderr, "\r\x1b[K");
     fflush(stderr);
-    progress->shown = false;
+    shown = false;
 }
 
 /* ---------------------------------------------------------------- the thread */
 
-static void show(struct progress *progress)
+static void show(void)
 {
-    const uint64_t elapsed = monotonic_nanoseconds() - progress->start;
-    if (progress->ends || !progress->text[0])
+    const uint64_t elapsed = monotonic_nanoseconds() - begin;
+    if (ends || !*text)
         return;
-    if (progress->interval == 0 && elapsed >= PATIENCE)
-        draw(progress, elapsed);
-    else if (progress->interval > 0 && elapsed >= progress->next_line) {
-        print_notice("%" PRIu64 " s: %s", elapsed / SECOND, progress->text);
-        progress->next_line = elapsed + progress->interval;
+    if (interval == 0 && elapsed >= PATIENCE)
+        draw(elapsed);
+    else if (interval > 0 && elapsed >= next_line) {
+        fprintf(stderr, "%s: %" PRIu64 " s: %s\n", this_program->name, elapsed / SECOND, text);
+        next_line = elapsed + interval;
     }
 }
 
-static void *keep_alive(void *argument)
+static void *keep_alive(void *unused)
 {
-    struct progress *progress = argument;
-    pthread_mutex_lock(&progress->lock);
-    while (!progress->ends) {
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    while (!ends) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += INTERVAL;
         until.tv_sec += until.tv_nsec / SECOND;
         until.tv_nsec %= SECOND;
-        pthread_cond_timedwait(&progress->wake, &progress->lock, &until);
-        show(progress);
+        pthread_cond_timedwait(&wake, &lock, &until);
+        show();
     }
-    erase(progress);
-    pthread_mutex_unlock(&progress->lock);
+    erase();
+    pthread_mutex_unlock(&lock);
     return NULL;
 }
 
-static void start(struct progress *progress)
+static void start(void)
 {
-    pthread_mutex_init(&progress->lock, NULL);
-    pthread_cond_init(&progress->wake, NULL);
     /* The main thread handles signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    progress->running = pthread_create(&progress->thread, NULL, keep_alive, progress) == 0;
+    running = pthread_create(&thread, NULL, keep_alive, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void progress_start(struct progress *progress, bool wanted)
+void progress_start(bool wanted)
 {
-    *progress =
-        (struct progress){.width = style_of(stderr).width, .start = monotonic_nanoseconds()};
+    width = style_of(stderr).width;
+    begin = monotonic_nanoseconds();
     if (wanted && is_smart_terminal(stderr))
-        start(progress);
+        start();
 }
 
-void progress_start_long(struct progress *progress)
+void progress_start_long(void)
 {
-    const char *seconds = getenv("HEALCL_PROGRESS_SECONDS");
-    uint32_t interval = MINUTE;
-    if (progress->running || (seconds && *seconds && !parse_count(seconds, UINT32_MAX, &interval)))
+    const char *given = getenv("HEALCL_PROGRESS_SECONDS");
+    uint32_t seconds = MINUTE;
+    if (running || (given && *given && !parse_count(given, UINT32_MAX, &seconds)))
         return; /* on a terminal; or 0, or not a number */
-    progress->interval = progress->next_line = (uint64_t)interval * SECOND;
-    start(progress);
+    interval = next_line = (uint64_t)seconds * SECOND;
+    start();
 }
 
-void progress_say(struct progress *progress, const char *format, ...)
+void progress_say(const char *format, ...)
 {
-    if (!progress->running)
+    if (!running)
         return;
-    pthread_mutex_lock(&progress->lock);
+    pthread_mutex_lock(&lock);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(progress->text, sizeof progress->text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    pthread_mutex_unlock(&progress->lock);
+    text_clean(text, false);
+    pthread_mutex_unlock(&lock);
 }
 
-void progress_pause(struct progress *progress)
+void progress_pause(void)
 {
-    if (!progress->running)
+    if (!running || paused++ > 0)
         return;
-    pthread_mutex_lock(&progress->lock);
-    erase(progress);
+    pthread_mutex_lock(&lock);
+    erase();
 }
 
-void progress_resume(struct progress *progress)
+void progress_resume(void)
 {
-    if (progress->running)
-        pthread_mutex_unlock(&progress->lock);
+    if (running && --paused == 0)
+        pthread_mutex_unlock(&lock);
 }
 
-void progress_end(struct progress *progress)
+void progress_end(void)
 {
-    if (!progress->running)
+    if (!running)
         return;
-    pthread_mutex_lock(&progress->lock);
-    progress->ends = true;
-    pthread_cond_signal(&progress->wake);
-    pthread_mutex_unlock(&progress->lock);
-    pthread_join(progress->thread, NULL);
-    pthread_cond_destroy(&progress->wake);
-    pthread_mutex_destroy(&progress->lock);
-    progress->running = false;
+    pthread_mutex_lock(&lock);
+    ends = true;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
+    running = false;
 }

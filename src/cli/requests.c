@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/progress.h"
 #include "core/clock.h"
 #include "core/numbers.h"
 #include "run/loaded_transcript.h"
@@ -111,7 +112,6 @@ enum healcl_status request_inputs_read(struct request_inputs *live,
 struct requests {
     const struct healcl_transcript *transcript;
     struct request_facts *facts;
-    struct progress *progress;
     size_t input_count;
     struct live_input { /* each request brings it */
         size_t number;
@@ -225,7 +225,7 @@ static enum healcl_status run_all(const struct requests *requests, struct healcl
         TRY(healcl_session_bind(session, requests->inputs[i].number, requests->inputs[i].data,
                                 error));
     for (uint32_t i = 0; i <= facts->count; i++) {
-        progress_say(requests->progress, "request %" PRIu32 " of %" PRIu32, i, facts->count);
+        progress_say("request %" PRIu32 " of %" PRIu32, i, facts->count);
         const uint64_t start = monotonic_nanoseconds();
         TRY(healcl_session_run(session, error));
         const uint64_t end = monotonic_nanoseconds();
@@ -268,10 +268,9 @@ static enum healcl_status run_session(struct requests *requests, struct healcl_d
 
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct request_inputs *live,
-                                struct progress *progress, struct request_facts *facts,
-                                struct healcl_error *error)
+                                struct request_facts *facts, struct healcl_error *error)
 {
-    struct requests requests = {.transcript = transcript, .facts = facts, .progress = progress};
+    struct requests requests = {.transcript = transcript, .facts = facts};
     facts->nanoseconds = xcalloc(facts->count, sizeof *facts->nanoseconds);
     enum healcl_status status = find_inputs(&requests, live, error);
     if (status == HEALCL_OK)

@@ -4,7 +4,6 @@
 #define HEALCL_CLI_REQUESTS_H
 
 #include "cli/cli.h"
-#include "cli/progress.h"
 
 /* The options, before the transcript is known. Release with request_inputs_free. */
 struct request_inputs {
@@ -77,8 +76,7 @@ void report_requests_text(const cJSON *document, const struct style *style);
  */
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct request_inputs *live,
-                                struct progress *progress, struct request_facts *facts,
-                                struct healcl_error *error);
+                                struct request_facts *facts, struct healcl_error *error);
 
 /* Frees what facts own. Call it before the device is closed. */
 void requests_release(struct request_facts *facts);

@@ -1,6 +1,5 @@
 /* healcl run */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,10 +56,10 @@ static void on_difference(void *context, const char *line)
     self->differs = true;
     char *clean = xstrdup(line);
     text_clean(clean, false);
-    progress_pause(&self->job.progress);
+    progress_pause();
     fprintf(text_stream(self), "%s\n", clean);
     fflush(text_stream(self));
-    progress_resume(&self->job.progress);
+    progress_resume();
     if (self->facts.differences && self->facts.difference_count < DIFFERENCES_KEPT)
         self->facts.differences[self->facts.difference_count++] =
             (struct run_difference){clean, self->segment};
@@ -68,24 +67,11 @@ static void on_difference(void *context, const char *line)
         free(clean);
 }
 
-__attribute__((format(printf, 2, 3))) static void warn(struct run_command *self, const char *format,
-                                                       ...)
-{
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (self->job.quiet)
-        return;
-    progress_pause(&self->job.progress);
-    print_notice("%s: warning: %s", self->job.file, line);
-    progress_resume(&self->job.progress);
-}
-
 static void on_warning(void *context, const char *line)
 {
-    warn(context, "%s", line);
+    const struct run_command *self = context;
+    if (!self->job.quiet)
+        print_notice("%s: warning: %s", self->job.file, line);
 }
 
 static void stop_compiling(struct run_command *self)
@@ -132,8 +118,8 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
     char share[16] = "";
     if (step > 0 && step_count > 0)
         snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
-    progress_say(&self->job.progress, "%ssegment %zu of %zu: %s%s", self->repetition, segment + 1,
-                 segment_count, *name ? name : "(outside segments)", share);
+    progress_say("%ssegment %zu of %zu: %s%s", self->repetition, segment + 1, segment_count,
+                 *name ? name : "(outside segments)", share);
 }
 
 /* ---------------------------------------------------------------- opening */
@@ -167,7 +153,7 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
     struct healcl_plan_options options = self->job.options;
     if (options.memory_limit == 0 && host_memory_only)
         options.memory_limit = host_memory();
-    progress_say(&self->job.progress, "reading %s", self->job.file);
+    progress_say("reading %s", self->job.file);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "read and plan");
     enum healcl_status status =
@@ -179,7 +165,7 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
 
 static enum healcl_status open_device(struct run_command *self, struct healcl_error *error)
 {
-    progress_say(&self->job.progress, "opening %s", self->info.name);
+    progress_say("opening %s", self->info.name);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "open the device");
     const struct healcl_device_options options = {.selector = DEVICE_SELECTOR(&self->info),
@@ -204,8 +190,8 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     self->tuning = self->job.device->tuning;
     const uint64_t needed = self->transcript->plan->bytes_peak;
     if (!self->info.unified_memory && needed > self->info.global_memory_bytes)
-        warn(self, "the tensors take %s, but the device reports %s of memory", TEXT_BYTES(needed),
-             TEXT_BYTES(self->info.global_memory_bytes));
+        on_warning(self, xformat("the tensors take %s, but the device reports %s of memory",
+                                 TEXT_BYTES(needed), TEXT_BYTES(self->info.global_memory_bytes)));
     return status;
 }
 
@@ -249,9 +235,7 @@ static bool take_reference(struct run_command *self, const struct healcl_error *
         self->reference = false;
         return false;
     }
-    progress_pause(&self->job.progress);
     print_notice("%s: %s; the host reference runs it", self->job.file, why->message);
-    progress_resume(&self->job.progress);
     return true;
 }
 
@@ -282,7 +266,7 @@ static void find_kernels(struct run_command *self)
     struct roofline *rates = &self->facts.roofline;
     struct healcl_error ignored = {.status = HEALCL_OK};
     if (!roofline_read_cached(&self->info, &self->tuning, rates)) {
-        progress_say(&self->job.progress, "measuring %s", self->info.name);
+        progress_say("measuring %s", self->info.name);
         if (roofline_measure(self->job.device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
             *rates = (struct roofline){0};
         healcl_error_clear(&ignored);
@@ -300,18 +284,15 @@ static void time_steady(struct run_command *self)
     struct healcl_error error = {.status = HEALCL_OK};
     if (self->job.device)
         device_pool_empty(self->job.device); /* the session opens another handle */
-    if (requests_run(self->transcript, self->job.device, &self->live, &self->job.progress, steady,
-                     &error) == HEALCL_OK)
+    if (requests_run(self->transcript, self->job.device, &self->live, steady, &error) == HEALCL_OK)
         self->facts.steady = steady;
     else
-        warn(self, "requests could not be timed: %s", error.message);
+        on_warning(self, xformat("requests could not be timed: %s", error.message));
     healcl_error_clear(&error);
     if (steady->different == 0)
         return;
-    char line[128];
-    snprintf(line, sizeof line, "requests in a session: %" PRIu64 " of %" PRIu64 " results differ",
-             steady->different, steady->compared);
-    on_difference(self, line);
+    on_difference(self, xformat("requests in a session: %" PRIu64 " of %" PRIu64 " results differ",
+                                steady->different, steady->compared));
     self->facts.report->verdict = HEALCL_DIFFERS;
     if (self->facts.report->results_different == 0)
         self->facts.report->results_different = 1;
@@ -328,8 +309,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
     TRY(open_all(self, error));
     TRY(request_inputs_read(&self->live, self->transcript, error));
     if (self->served.count > 0)
-        return requests_run(self->transcript, self->job.device, &self->live, &self->job.progress,
-                            &self->served, error);
+        return requests_run(self->transcript, self->job.device, &self->live, &self->served, error);
     struct healcl_run_options options = {
         .inputs = self->live.inputs,
         .input_count = self->live.texts.count,

@@ -77,10 +77,9 @@ static enum healcl_status save(const struct tune_command *self, struct healcl_er
 
 /* ---------------------------------------------------------------- measuring */
 
-static void say(void *context, const struct tune_alternative *alternative)
+static void say(const struct tune_alternative *alternative)
 {
-    struct tune_command *self = context;
-    progress_say(&self->job.progress, "measuring %s", alternative->choice);
+    progress_say("measuring %s", alternative->choice);
 }
 
 /* Whether any subject is decided: of healcl's own, or of manifests. */
@@ -167,7 +166,7 @@ static enum healcl_status tune(void *context, struct healcl_error *error)
     if (!self->dry_run)
         TRY(check_cache(error));
     TRY(examples_read(&self->examples, job->options.operations, error));
-    progress_say(&job->progress, "opening the device");
+    progress_say("opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));
     self->info = job->device->info;
     TRY(list(self, error));
@@ -177,8 +176,7 @@ static enum healcl_status tune(void *context, struct healcl_error *error)
                                          .force = self->force,
                                          .table = operations_of_options(&job->options),
                                          .examples = &self->examples,
-                                         .measuring = say,
-                                         .context = self};
+                                         .measuring = say};
     TRY(tune_measure(&job->device, &options, &self->report, error));
     return keep(self, error);
 }

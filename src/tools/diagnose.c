@@ -585,8 +585,7 @@ static size_t take_steps(struct diagnosis_state *state, size_t number)
     return state->count;
 }
 
-static enum healcl_status check_steps(struct diagnosis_state *state,
-                                      const struct diagnose_observer *observer,
+static enum healcl_status check_steps(struct diagnosis_state *state, diagnose_progress *progress,
                                       struct healcl_error *error)
 {
     const struct plan *plan = state->plan;
@@ -598,8 +597,8 @@ static enum healcl_status check_steps(struct diagnosis_state *state,
             taken = take_steps(state, first + j);
             if (step_is_left_out(state->step, device)) /* of a manifest's operation */
                 continue;
-            if (observer->progress)
-                observer->progress(observer->context, first + j, plan->step_count);
+            if (progress)
+                progress(first + j, plan->step_count);
             TRY(check_step(state, error));
             for (size_t k = 0; k < state->count; k++) /* copies that only a kernel needs */
                 if (state->first[k].kind == STEP_RELEASE && state->first[k].side == STEP_OF_KERNEL)
@@ -648,15 +647,15 @@ static void run_whole(struct healcl_device *device, const struct healcl_transcri
 /* ---------------------------------------------------------------- all of it */
 
 static enum healcl_status diagnose_steps(struct healcl_device *device, const struct plan *plan,
-                                         const struct diagnose_observer *observer,
-                                         struct diagnosis *diagnosis, struct healcl_error *error)
+                                         diagnose_progress *progress, struct diagnosis *diagnosis,
+                                         struct healcl_error *error)
 {
     struct diagnosis_state state = {.plan = plan, .diagnosis = diagnosis};
     TRY(reference_create(plan, &state.reference, error));
     enum healcl_status status = device_executor_create(device, plan, false, &state.executor, error);
     if (status == HEALCL_OK) {
         state.launcher = device_executor_launcher(state.executor);
-        status = check_steps(&state, observer, error);
+        status = check_steps(&state, progress, error);
         state.executor->class->destroy(state.executor);
     }
     reference_free(state.reference);
@@ -664,16 +663,15 @@ static enum healcl_status diagnose_steps(struct healcl_device *device, const str
 }
 
 enum healcl_status diagnose(struct healcl_device *device,
-                            const struct healcl_transcript *transcript,
-                            const struct diagnose_observer *observer, struct diagnosis *diagnosis,
-                            struct healcl_error *error)
+                            const struct healcl_transcript *transcript, diagnose_progress *progress,
+                            struct diagnosis *diagnosis, struct healcl_error *error)
 {
     const struct plan *plan = transcript->plan;
     memset(diagnosis, 0, sizeof *diagnosis);
-    enum healcl_status status = diagnose_steps(device, plan, observer, diagnosis, error);
+    enum healcl_status status = diagnose_steps(device, plan, progress, diagnosis, error);
     if (status == HEALCL_OK && diagnosis->kind == DIAGNOSIS_AGREES && plan->expected > 0) {
-        if (observer->progress)
-            observer->progress(observer->context, plan->step_count, plan->step_count);
+        if (progress)
+            progress(plan->step_count, plan->step_count);
         run_whole(device, transcript, diagnosis);
     }
     status = source_explain(plan->source, status, error);

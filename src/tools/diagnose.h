@@ -46,19 +46,15 @@ struct diagnosis {
     enum healcl_verdict whole;    /* of the whole run, if results are expected */
 };
 
-struct diagnose_observer {
-    void *context;
-    /* Called before each step, and with `step` equal to step_count before the whole run. */
-    void (*progress)(void *context, size_t step, size_t step_count);
-};
+/* Called before each step, and with `step` equal to step_count before the whole run. */
+typedef void diagnose_progress(size_t step, size_t step_count);
 
-/* Diagnoses a device. The host keeps one copy of the live tensors, and the device only those of the
- * current step. Errors: HEALCL_REFUSED if the reference refuses the transcript; HEALCL_NO_MEMORY;
- * HEALCL_DEVICE if the device cannot hold a step's inputs. */
+/* Diagnoses a device. progress may be NULL. The host keeps one copy of the live tensors, and the
+ * device only those of the current step. Errors: HEALCL_REFUSED if the reference refuses the
+ * transcript; HEALCL_NO_MEMORY; HEALCL_DEVICE if the device cannot hold a step's inputs. */
 enum healcl_status diagnose(struct healcl_device *device,
-                            const struct healcl_transcript *transcript,
-                            const struct diagnose_observer *observer, struct diagnosis *diagnosis,
-                            struct healcl_error *error);
+                            const struct healcl_transcript *transcript, diagnose_progress *progress,
+                            struct diagnosis *diagnosis, struct healcl_error *error);
 void diagnosis_release(struct diagnosis *diagnosis);
 
 #endif

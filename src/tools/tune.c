@@ -390,7 +390,7 @@ static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *
         TRY(tuning_parse(&tuning, alternative->choice, "tune", &device->info, error));
     TRY(device_set_tuning(device, &tuning, error));
     if (options->measuring)
-        options->measuring(options->context, alternative);
+        options->measuring(alternative);
     for (int i = 0; i < TUNE_TRIES; i++) {
         TRY(try_once(tuner, alternative, error));
         if (options->force || tune_spread(alternative) <= TUNE_SPREAD_MOST)

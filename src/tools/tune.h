@@ -63,8 +63,7 @@ struct tune_options {
     bool force;                          /* chooses even if the spread is too large */
     tune_bench *bench;                   /* NULL: bench_run */
     /* Called before each measurement of an alternative; may be NULL. */
-    void (*measuring)(void *context, const struct tune_alternative *alternative);
-    void *context;
+    void (*measuring)(const struct tune_alternative *alternative);
 };
 
 /* Appends the alternatives of a table's manifest kernels for the device. It lists only operations

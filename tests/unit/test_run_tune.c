@@ -108,10 +108,12 @@ static void set_choices(const struct healcl_device *device, int count, const cha
     }
 }
 
-static void count_calls(void *context, const struct tune_alternative *alternative)
+static int calls;
+
+static void count_calls(const struct tune_alternative *alternative)
 {
     assert_string_equal(alternative->subject, "transform");
-    ++*(int *)context;
+    calls++;
 }
 
 static void chooses_only_what_is_right(void **state)
@@ -120,10 +122,9 @@ static void chooses_only_what_is_right(void **state)
     static const char *const choices[] = {"transform=single", "transform=local",
                                           "transform=general"};
     struct healcl_device *device = open_device();
-    int calls = 0;
     /* Choosing among what is right is tested here, on a busy machine too. */
     struct tune_options options = {
-        .memory_limit = UINT64_MAX, .force = true, .measuring = count_calls, .context = &calls};
+        .memory_limit = UINT64_MAX, .force = true, .measuring = count_calls};
     set_choices(device, 3, choices);
     OK(tune_measure(&device, &options, &report, &error));
     assert_int_equal(calls, 3);
