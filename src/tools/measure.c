@@ -237,7 +237,13 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
 
 /* ---------------------------------------------------------------- kept */
 
-enum { RATES_TEXT_SIZE = 256 };
+enum { RATES_TEXT_SIZE = 24 * (1 + WORKS) };
+
+/* Thin work-items compute while others wait for memory. */
+static bool overlaps(const struct device_tuning *tuning)
+{
+    return tuning->styles[FAMILY_elementwise] == STYLE_LOCAL;
+}
 
 /* The name includes the number of units, which some drivers take from the environment. It also
  * includes this version and the tuning of kernels. */
@@ -245,35 +251,39 @@ static void name_rates(const struct device_info *info, const struct device_tunin
                        char name[CACHE_NAME_SIZE])
 {
     char units[16], shape[TUNING_TEXT_SIZE];
-    const char *const texts[] = {"healcl rates 2", shape, healcl_version(), units};
+    const char *const texts[] = {"healcl rates 3", shape, healcl_version(), units};
     snprintf(units, sizeof units, "%u", info->compute_units);
     tuning_format(tuning, shape);
     cache_name(info, "rates", sizeof texts / sizeof *texts, texts, name);
 }
 
-bool rates_read_cached(const struct device_info *info, const struct device_tuning *tuning,
-                       size_t count, uint64_t *rates)
+/* The file has the rate of copies, then those of each kind of work. */
+bool roofline_read_cached(const struct device_info *info, const struct device_tuning *tuning,
+                          struct roofline *roofline)
 {
     char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
+    struct roofline read = {.overlaps = overlaps(tuning)};
     name_rates(info, tuning, name);
     bool good = cache_read_text(name, sizeof text, text);
-    for (size_t i = 0; i < count && good; i++) {
+    for (int i = -1; i < WORKS && good; i++) {
         const char *number = end;
-        rates[i] = strtoull(number, &end, 10);
-        good = end > number && rates[i] > 0;
+        *(i < 0 ? &read.bytes : &read.work[i]) = strtoull(number, &end, 10);
+        good = end > number;
     }
-    return good && !*end;
+    good = good && !*end && read.bytes > 0;
+    *roofline = good ? read : (struct roofline){0};
+    return good;
 }
 
-void rates_cache(const struct device_info *info, const struct device_tuning *tuning, size_t count,
-                 const uint64_t *rates)
+void roofline_cache(const struct device_info *info, const struct device_tuning *tuning,
+                    const struct roofline *roofline)
 {
     char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE];
-    size_t length = 0;
+    int length = snprintf(text, sizeof text, "%" PRIu64, roofline->bytes);
     name_rates(info, tuning, name);
-    for (size_t i = 0; i < count && length + 24 < sizeof text; i++)
-        length += (size_t)snprintf(text + length, sizeof text - length, "%s%" PRIu64,
-                                   i > 0 ? " " : "", rates[i]);
+    for (int i = 0; i < WORKS; i++)
+        length +=
+            snprintf(text + length, sizeof text - (size_t)length, " %" PRIu64, roofline->work[i]);
     (void)!cache_write_text(name, text, NULL, NULL);
 }
 
@@ -287,7 +297,6 @@ enum {
     /* Bytes of tensors for each compute unit: they fit in its cache, and take far longer than a
      * launch. */
     UNIT_BYTES = 1 << 20,
-    RATES = 1 + WORKS,
 };
 
 /* The benchmark whose operation does only this work, and its parameters that differ from the
@@ -317,37 +326,6 @@ static enum healcl_status measure_work(struct healcl_device *device, enum segmen
     return HEALCL_OK;
 }
 
-/* Thin work-items compute while others wait for memory. */
-static bool overlaps(const struct device_tuning *tuning)
-{
-    return tuning->styles[FAMILY_elementwise] == STYLE_LOCAL;
-}
-
-/* How many rates are measured. On such devices digits, which come last, are limited by their
- * bytes. */
-static size_t known_rates(const struct device_tuning *tuning)
-{
-    return overlaps(tuning) ? 1 + WORK_DIGITS : RATES;
-}
-
-/* The rates in the order of the cache: that of copies, then those of work. */
-static struct roofline roofline_of(const struct device_tuning *tuning, const uint64_t rates[RATES])
-{
-    struct roofline roofline = {.bytes = rates[0], .overlaps = overlaps(tuning)};
-    for (int i = 0; i < WORKS; i++)
-        roofline.work[i] = rates[1 + i];
-    return roofline;
-}
-
-bool roofline_read_cached(const struct device_info *info, const struct device_tuning *tuning,
-                          struct roofline *roofline)
-{
-    uint64_t rates[RATES] = {0};
-    bool known = rates_read_cached(info, tuning, known_rates(tuning), rates);
-    *roofline = known ? roofline_of(tuning, rates) : (struct roofline){0};
-    return known;
-}
-
 /* Measures each kind of work alone with its data in the cache. On such devices that is about the
  * time of the arithmetic. */
 static enum healcl_status measure_works(struct healcl_device *device, uint32_t seconds,
@@ -367,17 +345,19 @@ enum healcl_status roofline_measure(struct healcl_device *device, uint32_t secon
                                     struct roofline *roofline, struct healcl_error *error)
 {
     const bool thin = overlaps(&device->tuning);
-    uint64_t rates[RATES] = {0};
+    uint64_t *work = roofline->work;
     struct device_rates found;
+    *roofline = (struct roofline){.overlaps = thin};
     TRY(device_measure(device, thin, &found, error));
-    rates[0] = found.written_bytes > found.copied_bytes ? found.written_bytes : found.copied_bytes;
-    if (thin) { /* data that fit in the cache are too few for all compute units, or wait for it */
-        rates[1 + WORK_PRODUCTS] = rates[1 + WORK_BUTTERFLIES] = found.twiddle_products;
-        rates[1 + WORK_SUMMED_PRODUCTS] = found.products;
+    if (thin) { /* data that fit in the cache are too few for all compute units, or wait for it.
+                   Digits are limited by their bytes. */
+        work[WORK_PRODUCTS] = work[WORK_BUTTERFLIES] = found.twiddle_products;
+        work[WORK_SUMMED_PRODUCTS] = found.products;
     } else
-        TRY(measure_works(device, seconds, rates + 1, error));
-    *roofline = roofline_of(&device->tuning, rates);
-    rates_cache(&device->info, &device->tuning, known_rates(&device->tuning), rates);
+        TRY(measure_works(device, seconds, work, error));
+    roofline->bytes =
+        found.written_bytes > found.copied_bytes ? found.written_bytes : found.copied_bytes;
+    roofline_cache(&device->info, &device->tuning, roofline);
     return HEALCL_OK;
 }
 

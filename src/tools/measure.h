@@ -23,14 +23,6 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
  * that copying `bytes` took `nanoseconds`. The result makes the overhead of a launch small. */
 uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most);
 
-/* Rates measured with kernels of this tuning. They are cached per device and driver, as tunings
- * are. rates_read_cached returns whether all `count` rates were found. rates_cache may fail
- * silently. */
-bool rates_read_cached(const struct device_info *info, const struct device_tuning *tuning,
-                       size_t count, uint64_t *rates);
-void rates_cache(const struct device_info *info, const struct device_tuning *tuning, size_t count,
-                 const uint64_t *rates);
-
 /* ---- rooflines ---- */
 
 /*
@@ -52,9 +44,12 @@ struct roofline {
     bool overlaps; /* memory and arithmetic */
 };
 
-/* Returns whether rates are cached for kernels of this tuning, on this device and driver. */
+/* Rates measured with kernels of this tuning are cached for each device and driver, as tunings are.
+ * roofline_read_cached returns whether there are any; roofline_cache may fail silently. */
 bool roofline_read_cached(const struct device_info *info, const struct device_tuning *tuning,
                           struct roofline *roofline);
+void roofline_cache(const struct device_info *info, const struct device_tuning *tuning,
+                    const struct roofline *roofline);
 
 enum { ROOFLINE_SECONDS = 30 }; /* if not all: only until no more kernels are built */
 

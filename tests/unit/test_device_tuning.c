@@ -182,28 +182,28 @@ static void find_cached(char path[512])
 static void keeps_rates(void **state)
 {
     (void)state;
-    static const char *const damaged[] = {"", "1 2", "1 2 3 4", "1 2 x", "1 2 0"};
-    const uint64_t rates[] = {UINT64_MAX, 1, 1234567890123};
-    uint64_t read[3] = {0};
+    static const char *const damaged[] = {"", "1 2", "1 2 3 4 5 6 7", "1 2 3 4 5 x", "0 2 3 4 5 6"};
+    const struct roofline rates = {UINT64_MAX, {1, 1234567890123, UINT64_MAX, 0, 0}, false};
+    struct roofline read;
     struct device_tuning tuning = tuning_default(&info), other = tuning_of("local_size=4");
-    assert_false(rates_read_cached(&info, &tuning, 3, read));
-    rates_cache(&info, &tuning, 3, rates);
-    assert_true(rates_read_cached(&info, &tuning, 3, read));
-    assert_memory_equal(read, rates, sizeof rates);
-    assert_false(rates_read_cached(&info, &other, 3, read)); /* other kernels */
-    assert_false(rates_read_cached(&info, &tuning, 2, read));
+    assert_false(roofline_read_cached(&info, &tuning, &read));
+    roofline_cache(&info, &tuning, &rates);
+    assert_true(roofline_read_cached(&info, &tuning, &read));
+    assert_int_equal(read.bytes, rates.bytes);
+    assert_memory_equal(read.work, rates.work, sizeof rates.work);
+    assert_false(roofline_read_cached(&info, &other, &read)); /* other kernels */
     info.compute_units++;
-    assert_false(rates_read_cached(&info, &tuning, 3, read));
+    assert_false(roofline_read_cached(&info, &tuning, &read));
     info.compute_units--;
     char path[512];
     find_cached(path);
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         keep_instead(path, damaged[i]);
-        assert_false(rates_read_cached(&info, &tuning, 3, read));
+        assert_false(roofline_read_cached(&info, &tuning, &read));
     }
     setenv("HEALCL_CACHE_DIR", "", 1);
-    rates_cache(&info, &tuning, 3, rates);
-    assert_false(rates_read_cached(&info, &tuning, 3, read));
+    roofline_cache(&info, &tuning, &rates);
+    assert_false(roofline_read_cached(&info, &tuning, &read));
 }
 
 /* ---------------------------------------------------------------- swapped files */
@@ -215,7 +215,7 @@ static void keep_all(struct device_info *device)
 {
     struct device_tuning tuning = tuning_of(*device->driver == '1' ? "local_size=4" : "");
     struct kernel_choices choices = {.count = 0};
-    const uint64_t rates[] = {(uint64_t)*device->driver};
+    const struct roofline rates = {.bytes = (uint64_t)*device->driver};
     char *path = NULL;
     OK(tuning_cache(&tuning, device, &path, &error));
     free(path);
@@ -223,7 +223,7 @@ static void keep_all(struct device_info *device)
     OK(kernel_choices_cache(&choices, device, &path, &error));
     free(path);
     tuning = tuning_default(device);
-    rates_cache(device, &tuning, 1, rates);
+    roofline_cache(device, &tuning, &rates);
 }
 
 /* Returns how many files of keep_all are read. */
@@ -231,8 +231,8 @@ static int read_all(const struct device_info *device)
 {
     struct device_tuning tuning = tuning_default(device);
     struct kernel_choices choices;
-    uint64_t rates[1];
-    int count = rates_read_cached(device, &tuning, 1, rates);
+    struct roofline rates;
+    int count = roofline_read_cached(device, &tuning, &rates);
     kernel_choices_read_cached(&choices, device);
     count += kernel_choices_find(&choices, 1) != 0;
     return count + tuning_read_cached(&tuning, device);
