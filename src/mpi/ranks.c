@@ -14,19 +14,23 @@
 enum {
     TAG_QUESTION = 1,
     TAG_ANSWER,
-    REST_NANOSECONDS = 50000, /* pause between two polls; doubles after each that finds nothing */
-    REST_NANOSECONDS_MAX = 2000000,
+    AWAKE = 50000, /* nanoseconds without a pause: most waits are short */
+    REST = 50000,  /* the shortest pause, and the longest */
+    REST_MAX = 2000000,
     END_SECONDS = 5 /* most seconds to end all ranks, before this process just exits */
 };
 
 /* 0: asks to report an error; else the count of numbers to take */
 typedef uint64_t question;
 
-/* Pauses, and returns the length of the next pause. */
-static long rest(long nanoseconds)
+/* Pauses between two polls, for a small part of the time waited so far. Waiting in MPI would keep a
+ * processor busy that other ranks may compute on, and sched_yield would wait for whole time slices
+ * of other processes. */
+static void rest(uint64_t waited)
 {
-    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
-    return 2 * nanoseconds < REST_NANOSECONDS_MAX ? 2 * nanoseconds : REST_NANOSECONDS_MAX;
+    const uint64_t part = waited / 16, least = part > REST ? part : REST;
+    if (waited > AWAKE)
+        nanosleep(&(struct timespec){.tv_nsec = least < REST_MAX ? (long)least : REST_MAX}, NULL);
 }
 
 /* ---------------------------------------------------------------- rank 0's thread */
@@ -44,20 +48,19 @@ static uint64_t answer(struct ranks *ranks, question asked)
     return reply;
 }
 
-/* Polls for questions. Waiting in MPI_Recv would keep a processor busy. */
 static void *answer_all(void *context)
 {
     struct ranks *ranks = context;
-    long pause = REST_NANOSECONDS;
+    uint64_t last = monotonic_nanoseconds(); /* when a question came */
     while (!atomic_load(&ranks->is_ending)) {
         int found = 0;
         MPI_Status status;
         MPI_Iprobe(MPI_ANY_SOURCE, TAG_QUESTION, ranks->desk, &found, &status);
         if (!found) {
-            pause = rest(pause);
+            rest(monotonic_nanoseconds() - last);
             continue;
         }
-        pause = REST_NANOSECONDS;
+        last = monotonic_nanoseconds();
         question asked;
         MPI_Recv(&asked, 1, MPI_UINT64_T, status.MPI_SOURCE, TAG_QUESTION, ranks->desk,
                  MPI_STATUS_IGNORE);
@@ -150,37 +153,31 @@ void ranks_begin(struct ranks *ranks)
     exit(code);
 }
 
-/* Pauses until the request has completed, because waiting in MPI would keep a processor busy.
- * Returns false if that takes more than `seconds`; 0: no limit. */
-static bool rest_until_done(MPI_Request request, unsigned seconds)
+bool ranks_wait(MPI_Request *request, unsigned seconds)
 {
-    const uint64_t end = monotonic_nanoseconds() + seconds * UINT64_C(1000000000);
-    long pause = REST_NANOSECONDS;
-    for (int done = 0; !done;) {
-        MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
-        if (!done && seconds > 0 && monotonic_nanoseconds() > end)
-            return false;
-        if (!done)
-            pause = rest(pause);
+    const uint64_t start = monotonic_nanoseconds();
+    uint64_t waited = 0;
+    int done = 0;
+    for (; !done && (seconds == 0 || waited < seconds * UINT64_C(1000000000));
+         waited = monotonic_nanoseconds() - start) {
+        rest(waited);
+        MPI_Test(request, &done, MPI_STATUS_IGNORE);
     }
-    return true;
+    return done;
 }
 
 void ranks_meet(struct ranks *ranks)
 {
     MPI_Request request;
     MPI_Ibarrier(ranks->comm, &request);
-    (void)rest_until_done(request, 0);
-    /* It does not know MPI_Ibarrier. NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker) */
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    (void)ranks_wait(&request, 0);
 }
 
 void ranks_share(const struct ranks *ranks, void *data, size_t bytes)
 {
     MPI_Request request;
     MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, ranks->comm, &request);
-    (void)rest_until_done(request, 0);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    (void)ranks_wait(&request, 0);
 }
 
 int ranks_first(const struct ranks *ranks, int code)
@@ -275,10 +272,8 @@ int ranks_agree(struct ranks *ranks, enum healcl_status status, const char *file
     int *all = xcalloc((size_t)ranks->count, sizeof *all);
     MPI_Request request;
     MPI_Iallgather(&own, 1, MPI_INT, all, 1, MPI_INT, ranks->comm, &request);
-    if (!rest_until_done(request, is_failed ? END_SECONDS : 0))
-        /* The request ends with all. NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker) */
-        ranks_fail(ranks, file, error);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (!ranks_wait(&request, is_failed ? END_SECONDS : 0))
+        ranks_fail(ranks, file, error); /* the request ends with all */
     int first = 0;
     while (first < ranks->count - 1 && all[first] == GOES_ON)
         first++;

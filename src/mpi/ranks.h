@@ -40,6 +40,10 @@ void ranks_end(struct ranks *ranks);
  * call this. */
 uint64_t ranks_take(struct ranks *ranks);
 
+/* Waits for a request without busy waiting. Returns false if that takes more than `seconds`; 0: no
+ * limit. */
+bool ranks_wait(MPI_Request *request, unsigned seconds);
+
 /* Waits until all ranks have called this, without busy waiting. */
 void ranks_meet(struct ranks *ranks);
 

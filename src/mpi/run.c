@@ -1,11 +1,9 @@
 /* healcl-mpi run: one transcript, split among ranks. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "cli/report.h"
 #include "cli/requests.h"
-#include "core/clock.h"
 #include "core/numbers.h"
 #include "mpi/opening.h"
 #include "plan/split.h"
@@ -54,21 +52,6 @@ struct pieces {
     int *counts, *places; /* by rank */
 };
 
-/* Waiting in MPI would keep a processor busy that other ranks may compute on. Most waits are short
- * if each rank has its own processor. sched_yield would wait for whole time slices of other
- * processes. */
-static void wait_for(MPI_Request *request)
-{
-    enum { AWAKE_NANOSECONDS = 50000, REST_NANOSECONDS = 50000 };
-    const uint64_t start = monotonic_nanoseconds();
-    int done = 0;
-    while (!done) {
-        MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (!done && monotonic_nanoseconds() - start > AWAKE_NANOSECONDS)
-            nanosleep(&(struct timespec){.tv_nsec = REST_NANOSECONDS}, NULL);
-    }
-}
-
 /* Receives the other ranks' summands of this rank's piece, concatenated by rank. */
 static void gather_summands(struct reduce *reduce, const struct pieces *pieces, MPI_Datatype type,
                             size_t item, const char *block, char *summands)
@@ -83,7 +66,7 @@ static void gather_summands(struct reduce *reduce, const struct pieces *pieces, 
     }
     MPI_Ialltoallv(block, pieces->counts, pieces->places, type, summands, counts, places, type,
                    ranks->comm, &request);
-    wait_for(&request);
+    (void)ranks_wait(&request, 0);
     for (int rank = 0; rank < ranks->count; rank++)
         if (rank != ranks->rank)
             reduce->bytes_sent += (uint64_t)pieces->counts[rank] * item;
@@ -111,7 +94,7 @@ static void add_block(struct reduce *reduce, const struct healcl_exchange *excha
                                 summands + (size_t)rank * own * item);
     MPI_Iallgatherv(MPI_IN_PLACE, 0, type, block, pieces->counts, pieces->places, type, ranks->comm,
                     &request);
-    wait_for(&request);
+    (void)ranks_wait(&request, 0);
     reduce->bytes_sent += own * item * (size_t)(ranks->count - 1);
 }
 
