@@ -6,23 +6,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include "cli/text.h"
-#include "core/clock.h"
 #include "core/process.h"
 #include "core/registry.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- signals */
 
-static pid_t process;    /* a child that a driver forks must not remove files of ours */
-static sigset_t awaited; /* the interrupts that end this process, and SIGCHLD */
+static pid_t process; /* a child that a driver forks must not remove files of ours */
 static bool clears_line, memory_is_reported;
 static struct sigaction bus_before;
 
@@ -93,21 +86,22 @@ void signals_memory_is_reported(void)
     memory_is_reported = true;
 }
 
+static bool is_interrupt(int number)
+{
+    return number == SIGINT || number == SIGTERM || number == SIGHUP;
+}
+
 void signals_init(void)
 {
-    static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = SA_NODEFER}, before;
     process = getpid();
     xmalloc_failed = end_without_memory;
     clears_line = is_smart_terminal(stderr);
     sigemptyset(&action.sa_mask);
-    sigemptyset(&awaited);
-    sigaddset(&awaited, SIGCHLD);
-    for (size_t i = 0; i < sizeof interrupts / sizeof *interrupts; i++)
-        if (sigaction(interrupts[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
-            sigaction(interrupts[i], &action, NULL);
-            sigaddset(&awaited, interrupts[i]);
-        }
+    for (int number = 1; number <= SIGTERM; number++)
+        if (is_interrupt(number) && sigaction(number, NULL, &before) == 0 &&
+            before.sa_handler != SIG_IGN)
+            sigaction(number, &action, NULL);
     action = (struct sigaction){.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, &bus_before);
@@ -120,91 +114,40 @@ void signals_init(void)
 
 /* ---------------------------------------------------------------- waiting for the child */
 
-enum {
-    SECOND = 1000000000, /* nanoseconds */
-    LOOK = SECOND / 4,   /* between two looks for its verdict, until which nothing has to be done */
-    PATIENCE_SECONDS = 10, /* without HEALCL_PROGRESS_SECONDS */
-    EXIT_SECONDS = 30,     /* that it may take to end once it has said its exit code */
-    INTERRUPT_SECONDS = 5, /* the same, interrupted */
-    KILL_SECONDS = 2,      /* the same, killed: a device may hold it in the kernel */
-};
+/* Seconds until a call that does not return is reported; 0: never. */
+static uint32_t patience = 10;
 
-struct watch {
-    pid_t child;
-    int words; /* where it says its exit code */
-    struct verdict verdict;
-    bool has_ended, was_killed; /* by us */
-    int status;                 /* as of waitpid */
-    int interrupt;              /* a signal that this process has got, or 0 */
-    uint32_t patience;          /* seconds until a call that does not return is told; 0: never */
-};
-
-static void sooner(uint64_t *deadline, uint64_t seconds)
+static void look_for_calls(void)
 {
-    const uint64_t end = monotonic_nanoseconds() + seconds * SECOND;
-    *deadline = end < *deadline ? end : *deadline;
-}
-
-/* Looks for its end and for its words, and waits a while for a signal. */
-static void look(struct watch *watch, uint64_t *deadline)
-{
-    const bool was_reported = watch->verdict.is_reported;
-    struct timespec rest = {.tv_nsec = LOOK};
-    watch->has_ended = waitpid(watch->child, &watch->status, WNOHANG) == watch->child;
-    verdict_read(watch->words, &watch->verdict);
-    if (watch->verdict.is_reported && !was_reported)
-        sooner(deadline, EXIT_SECONDS);
-    const uint64_t now = monotonic_nanoseconds();
-    if (watch->has_ended || now >= *deadline)
+    char call[WAITING_SIZE];
+    if (patience == 0 || !waiting_for(patience * UINT64_C(1000000000), call))
         return;
-    if (*deadline - now < LOOK)
-        rest.tv_nsec = (long)(*deadline - now);
-    const int number = sigtimedwait(&awaited, NULL, &rest);
-    if (number > 0 && number != SIGCHLD) {
-        watch->interrupt = number;
-        (void)kill(watch->child, number);
-        sooner(deadline, INTERRUPT_SECONDS);
-    }
-}
-
-/* seconds: 0: no limit */
-static void wait_for_end(struct watch *watch, uint32_t seconds)
-{
-    uint64_t deadline = UINT64_MAX;
-    if (seconds > 0)
-        sooner(&deadline, seconds);
-    while (!watch->has_ended && monotonic_nanoseconds() < deadline) {
-        char call[WAITING_SIZE];
-        if (watch->patience > 0 && waiting_for(watch->patience * UINT64_C(1000000000), call)) {
-            print_notice("%s has not returned for %" PRIu32 " s; --timeout S limits the time", call,
-                         watch->patience);
-            watch->patience = 0;
-        }
-        look(watch, &deadline);
-    }
+    print_notice("%s has not returned for %" PRIu32 " s; --timeout S limits the time", call,
+                 patience);
+    patience = 0;
 }
 
 /* ---------------------------------------------------------------- telling */
 
 /* Says in one line what happened. */
-static void describe(const struct watch *watch, uint32_t seconds, struct healcl_error *error)
+static void describe(const struct process_result *child, uint32_t seconds,
+                     struct healcl_error *error)
 {
-    const char *when = watch->verdict.is_reported ? " after all work was done" : "";
+    const char *when = child->verdict.is_reported ? " after all work was done" : "";
     char name[PROCESS_SIGNAL_SIZE];
-    const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
-    if (watch->was_killed && watch->verdict.is_reported)
+    if (child->end == PROCESS_TIMED_OUT && child->verdict.is_reported)
         (void)ERROR(error, HEALCL_DEVICE, "a driver did not let the process end%s", when);
-    else if (watch->was_killed)
+    else if (child->end == PROCESS_TIMED_OUT)
         (void)ERROR(error, HEALCL_DEVICE, "not finished within %" PRIu32 " s (--timeout)", seconds);
-    else if (number == SIGKILL)
+    else if (child->end == PROCESS_KILLED && child->code == SIGKILL)
         (void)ERROR(error, HEALCL_DEVICE,
                     "the process was killed%s: SIGKILL, perhaps because memory ran out", when);
-    else if (number)
+    else if (child->end == PROCESS_KILLED)
         (void)ERROR(error, HEALCL_DEVICE, "crashed in a driver, or in healcl%s: %s%s", when,
-                    process_signal_name(number, name), opencl_missing());
+                    process_signal_name(child->code, name), opencl_missing());
     else
         (void)ERROR(error, HEALCL_DEVICE, "%s ended the process%s: exit code %d%s",
-                    this_program->ended_by, when, WEXITSTATUS(watch->status), opencl_missing());
+                    this_program->ended_by, when, child->code, opencl_missing());
 }
 
 /* Whether it would take forever to open it: a pipe with a name that nobody reads any more. */
@@ -241,75 +184,26 @@ static void write_report(struct report_file *report, const char *file,
     report_file_discard(report);
 }
 
-static int conclude(const struct watch *watch, struct command_job *job)
+static int conclude(const struct process_result *child, struct command_job *job)
 {
     struct healcl_error why = {.status = HEALCL_OK};
     struct report_file *const reports[] = {&job->json, &job->junit};
     temporary_remove_all();
-    describe(watch, job->timeout, &why);
-    if (*watch->verdict.kernel && !watch->verdict.is_reported) {
-        error_prefix(&why, "while %s was checked: ", watch->verdict.kernel);
+    describe(child, job->timeout, &why);
+    if (*child->verdict.kernel && !child->verdict.is_reported) {
+        error_prefix(&why, "while %s was checked: ", child->verdict.kernel);
         why.status = HEALCL_DIFFERENT; /* it is to blame */
     }
     clear_line();
     const int code = print_failure(NULL, &why, false);
-    for (size_t i = 0; i < 2 && !watch->verdict.is_reported; i++)
-        if (reports[i]->path && !(watch->verdict.reports >> reports[i]->is_junit & 1))
+    for (size_t i = 0; i < 2 && !child->verdict.is_reported; i++)
+        if (reports[i]->path && !(child->verdict.reports >> reports[i]->is_junit & 1))
             write_report(reports[i], job->file, &why);
     healcl_error_clear(&why);
     return code;
 }
 
 /* ---------------------------------------------------------------- forking */
-
-static void become_child(const int pipes[2], pid_t parent, const sigset_t *before)
-{
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(EXIT_DEVICE);
-#else
-    (void)parent;
-#endif
-    close(pipes[0]);
-    verdict_to(pipes[1]);
-    process = getpid();
-    sigprocmask(SIG_SETMASK, before, NULL);
-}
-
-/* Whether what has ended the child was a trial (registry.h): then another child begins behind it.
- */
-static bool ends_a_trial(const struct watch *watch)
-{
-    const bool is_killed = WIFSIGNALED(watch->status) && WTERMSIG(watch->status) == SIGKILL;
-    if (!trial_end(watch->has_ended && !watch->was_killed && !is_killed &&
-                   !watch->verdict.is_reported) ||
-        this_program->starts_once)
-        return false;
-    temporary_remove_all();
-    return true;
-}
-
-enum { AGAIN = -1 };
-
-static int watch_child(struct watch *watch, struct command_job *job)
-{
-    wait_for_end(watch, job->timeout);
-    if (!watch->has_ended) {
-        watch->was_killed = true;
-        (void)kill(watch->child, SIGKILL);
-        wait_for_end(watch, KILL_SECONDS);
-    }
-    const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
-    if (!watch->interrupt && number && sigismember(&awaited, number) == 1)
-        watch->interrupt = number;
-    if (watch->interrupt)
-        end_by_signal(watch->interrupt);
-    if (ends_a_trial(watch))
-        return AGAIN;
-    return watch->has_ended && verdict_holds(&watch->verdict, watch->status) ? watch->verdict.code
-                                                                             : conclude(watch, job);
-}
 
 _Noreturn void end_at_once(int code)
 {
@@ -323,37 +217,40 @@ bool is_one_process(void)
     return wanted && *wanted;
 }
 
+/* Whether what has ended the child was a trial (registry.h): then another child begins behind it.
+ */
+static bool ends_a_trial(const struct process_result *child)
+{
+    const bool is_killed = child->end == PROCESS_KILLED && child->code == SIGKILL;
+    if (!trial_end(child->end <= PROCESS_KILLED && !is_killed && !child->verdict.is_reported) ||
+        this_program->starts_once)
+        return false;
+    temporary_remove_all();
+    return true;
+}
+
 void supervise(const struct command *command, struct command_job *job, bool opens_device)
 {
     const bool is_limited = job->timeout > 0 && command->device != DEVICE_IN_CHILDREN;
     if (!(opens_device || is_limited) || is_one_process() || verdict_is_asked())
         return;
-    struct watch watch = {.child = -1, .patience = PATIENCE_SECONDS};
-    const char *patience = getenv("HEALCL_PROGRESS_SECONDS");
-    if (patience && *patience && !parse_count(patience, UINT32_MAX, &watch.patience))
-        watch.patience = 0;
-    int pipes[2] = {-1, -1}, code = AGAIN;
-    sigset_t before;
-    sigprocmask(SIG_BLOCK, &awaited, &before);
-    const pid_t parent = getpid();
-    const struct watch new_watch = watch;
-    const bool can_fork = registry_share();
-    while (code == AGAIN) {
-        watch = new_watch;
-        if (can_fork && process_pipe(pipes))
-            watch.child = fork();
-        if (watch.child < 0) {
-            print_notice("cannot start a process: %s", strerror(errno));
-            end_at_once(EXIT_DEVICE);
-        }
-        if (watch.child == 0) {
-            become_child(pipes, parent, &before);
+    const char *given = getenv("HEALCL_PROGRESS_SECONDS");
+    if (given && *given && !parse_count(given, UINT32_MAX, &patience))
+        patience = 0;
+    struct healcl_error error = {.status = HEALCL_OK};
+    struct process_result child;
+    if (!registry_share())
+        xmalloc_fail();
+    do {
+        if (process_fork(job->timeout, look_for_calls, &child, &error) != HEALCL_OK)
+            end_at_once(end_error(&error, false));
+        if (child.is_child) {
+            process = getpid();
             return;
         }
-        close(pipes[1]);
-        watch.words = pipes[0];
-        code = watch_child(&watch, job);
-        close(pipes[0]);
-    }
-    end_at_once(code);
+        if (child.end == PROCESS_INTERRUPTED ||
+            (child.end == PROCESS_KILLED && is_interrupt(child.code)))
+            end_by_signal(child.code);
+    } while (ends_a_trial(&child));
+    end_at_once(child.is_own ? child.code : conclude(&child, job));
 }

@@ -103,13 +103,13 @@ enum {
     FILE_DESCRIPTOR = 3, /* PROCESS_FILE */
     HIGH_DESCRIPTOR = 10,
     TAIL_SIZE = 4096,    /* of standard error that is kept */
-    LOOK_MS = 50,        /* between two checks for signals and for the child's end */
+    LOOK_MS = 250,       /* between two looks for what nothing wakes this process for */
     SECOND = 1000000000, /* nanoseconds */
     CANNOT_START = 127,
+    END_SECONDS = 30,      /* for a child to end after it has reported its exit code */
+    INTERRUPT_SECONDS = 5, /* the same after a signal that was passed on */
+    KILL_SECONDS = 2,      /* the same after it was killed: a device may hold it in the kernel */
 };
-
-/* Time that a child has to end after it has reported its exit code. */
-#define END_NANOSECONDS (UINT64_C(30) * SECOND)
 
 /* ---------------------------------------------------------------- signals to this program */
 
@@ -140,21 +140,27 @@ static void restore_interrupts(const struct sigaction before[INTERRUPT_COUNT])
 {
     for (size_t i = 0; i < INTERRUPT_COUNT; i++)
         sigaction(interrupts[i], &before[i], NULL);
+    if (interrupted) /* too late to be passed on */
+        (void)raise(interrupted);
 }
 
 /* ---------------------------------------------------------------- the child */
 
-/* A task of the child: this program with arguments, or a function of it. */
+/* A task of the child: this program with arguments, a function of it, or what the caller does
+ * next. */
 struct task {
     const char *const *arguments; /* or NULL */
     int (*function)(int file);
+    bool is_callers;
+    void (*looking)(void); /* called before each look for the child's end; or NULL */
 };
 
 struct child {
     pid_t id;
     int data, errors; /* ends of pipes to read from; -1: closed */
     int words;        /* the same, for its verdict */
-    struct verdict verdict;
+    bool has_words;   /* its end of that pipe is open */
+    int interrupt;    /* a signal that this process has got, or 0 */
     char tail[TAIL_SIZE];
     size_t tail_size;
     size_t capacity; /* of the result's text */
@@ -171,15 +177,21 @@ static void exec_self(const char *const *arguments)
     (void)!write(STDERR_FILENO, message, sizeof message - 1);
 }
 
-/* Runs between fork and exec. Only functions that are safe beside other threads are allowed. */
-static _Noreturn void become(const struct task *task, int data, int errors, int words, pid_t parent)
+/* Makes a child end with its parent. */
+static void follow_parent(pid_t parent)
 {
-    setpgid(0, 0);
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     if (getppid() != parent)
         _exit(CANNOT_START);
+}
+
+/* Runs between fork and exec. Only functions that are safe beside other threads are allowed. */
+static _Noreturn void become(const struct task *task, int data, int errors, int words, pid_t parent)
+{
+    setpgid(0, 0);
+    follow_parent(parent);
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     signal(SIGPIPE, SIG_DFL);
     /* No descriptor may overwrite another one that is still needed. */
@@ -253,7 +265,9 @@ void process_stop(int process)
         continue;
 }
 
-bool process_pipe(int pair[2])
+/* Makes a pipe that started programs do not inherit, with a read end that does not block. Returns
+ * false, with errno set, if it fails. */
+static bool process_pipe(int pair[2])
 {
     if (pipe(pair) != 0)
         return false;
@@ -263,32 +277,43 @@ bool process_pipe(int pair[2])
     return true;
 }
 
+/* Returns in the caller's child too, whose id is 0. */
 static enum healcl_status process_start_task(const struct task *task, struct child *child,
                                              struct healcl_error *error)
 {
-    int pipes[3][2], made = 0; /* data, errors, words */
-    while (made < 3 && process_pipe(pipes[made]))
+    const int needed = task->is_callers ? 1 : 3;
+    int pipes[3][2], made = 0; /* words, data, errors */
+    while (made < needed && process_pipe(pipes[made]))
         made++;
     int code = errno;
     pid_t parent = getpid();
     fflush(NULL);
-    if (made == 3) {
+    if (made == needed) {
         child->id = fork();
         code = errno;
     }
-    if (child->id == 0)
-        become(task, pipes[0][1], pipes[1][1], pipes[2][1], parent);
+    if (child->id == 0 && !task->is_callers)
+        become(task, pipes[1][1], pipes[2][1], pipes[0][1], parent);
+    if (child->id == 0) {
+        follow_parent(parent);
+        close(pipes[0][0]);
+        verdict_to(pipes[0][1]);
+        return HEALCL_OK;
+    }
     if (child->id < 0) {
         for (int i = 0; i < made; i++)
             (void)close(pipes[i][0]), (void)close(pipes[i][1]);
         FAIL(error, HEALCL_DEVICE, "cannot start a process: %s", strerror(code));
     }
-    setpgid(child->id, child->id); /* also here: it may be killed before its own call */
     for (int i = 0; i < made; i++)
         close(pipes[i][1]);
-    child->data = pipes[0][0];
-    child->errors = pipes[1][0];
-    child->words = pipes[2][0];
+    child->words = pipes[0][0];
+    child->has_words = true;
+    if (task->is_callers)
+        return HEALCL_OK;
+    setpgid(child->id, child->id); /* also here: it may be killed before its own call */
+    child->data = pipes[1][0];
+    child->errors = pipes[2][0];
     return HEALCL_OK;
 }
 
@@ -328,14 +353,16 @@ static enum healcl_status read_data(struct child *child, struct process_result *
     return HEALCL_OK;
 }
 
-/* Waits for output, at most LOOK_MS, and reads it. */
+/* Waits for output or words, at most so long, and reads output. */
 static enum healcl_status read_some(struct child *child, struct process_result *result,
                                     int milliseconds, struct healcl_error *error)
 {
     struct pollfd files[] = {{.fd = child->data, .events = POLLIN},
-                             {.fd = child->errors, .events = POLLIN}};
-    if (poll(files, 2, milliseconds) <= 0)
+                             {.fd = child->errors, .events = POLLIN},
+                             {.fd = child->has_words ? child->words : -1, .events = POLLIN}};
+    if (poll(files, 3, milliseconds) <= 0)
         return HEALCL_OK;
+    child->has_words &= !(files[2].revents & (POLLHUP | POLLERR));
     if (files[0].revents) {
         bool more = false;
         TRY(read_data(child, result, &more, error));
@@ -370,38 +397,75 @@ static void note_last_line(const struct child *child, char line[PROCESS_LINE_SIZ
 
 /* ---------------------------------------------------------------- waiting */
 
-static bool has_ended(const struct child *child, bool wait, int *status, struct rusage *usage)
+static bool has_ended(const struct child *child, int *status, struct rusage *usage)
 {
     pid_t ended;
     do
-        ended = wait4(child->id, status, wait ? 0 : WNOHANG, usage);
+        ended = wait4(child->id, status, WNOHANG, usage);
     while (ended < 0 && errno == EINTR);
     return ended != 0;
 }
 
-/* Reads until the child ends or must be ended. Sets result->end to the reason. */
-static enum healcl_status process_follow(struct child *child, uint64_t deadline,
-                                         struct process_result *result, int *status,
-                                         struct rusage *usage, struct healcl_error *error)
+static void sooner(uint64_t *deadline, uint64_t seconds)
+{
+    const uint64_t end = monotonic_nanoseconds() + seconds * SECOND;
+    *deadline = end < *deadline ? end : *deadline;
+}
+
+/* Passes a signal on to the caller's child. Others are ended at once. */
+static void take_interrupt(struct child *child, bool is_callers, uint64_t *deadline)
+{
+    if (!interrupted)
+        return;
+    child->interrupt = interrupted;
+    interrupted = 0;
+    if (is_callers)
+        (void)kill(child->id, child->interrupt);
+    sooner(deadline, is_callers ? INTERRUPT_SECONDS : 0);
+}
+
+/* Kills the child, and processes that others left behind. */
+static void end_child(const struct child *child, bool is_callers, bool ended, int *status,
+                      struct rusage *usage)
+{
+    uint64_t deadline = UINT64_MAX;
+    if (!is_callers || !ended)
+        (void)kill(is_callers ? child->id : -child->id, SIGKILL);
+    for (sooner(&deadline, KILL_SECONDS); !ended && monotonic_nanoseconds() < deadline;) {
+        (void)poll(NULL, 0, 1);
+        ended = has_ended(child, status, usage);
+    }
+}
+
+/* Reads until the child ends or must be ended. Sets result->end to the reason. seconds: 0: no
+ * limit. */
+static enum healcl_status process_follow(const struct task *task, struct child *child,
+                                         uint32_t seconds, struct process_result *result,
+                                         int *status, struct rusage *usage,
+                                         struct healcl_error *error)
 {
     bool ended = false;
     enum healcl_status reading = HEALCL_OK;
-    uint64_t now;
-    while (!ended && reading == HEALCL_OK && !interrupted &&
-           (now = monotonic_nanoseconds()) < deadline) {
-        /* A process that closes both is about to end, so it is checked more often. */
-        bool open = child->data >= 0 || child->errors >= 0;
+    uint64_t deadline = UINT64_MAX;
+    if (seconds > 0)
+        sooner(&deadline, seconds);
+    while (!ended && reading == HEALCL_OK && monotonic_nanoseconds() < deadline) {
+        if (task->looking)
+            task->looking();
+        /* A process that closes all is about to end, so it is checked more often. */
+        const bool open = child->data >= 0 || child->errors >= 0 || child->has_words;
         reading = read_some(child, result, open ? LOOK_MS : 1, error);
-        ended = has_ended(child, false, status, usage);
-        const bool was_reported = child->verdict.is_reported;
-        verdict_read(child->words, &child->verdict);
-        if (child->verdict.is_reported && !was_reported && deadline - now > END_NANOSECONDS)
-            deadline = now + END_NANOSECONDS;
+        ended = has_ended(child, status, usage);
+        const bool was_reported = result->verdict.is_reported;
+        verdict_read(child->words, &result->verdict);
+        if (result->verdict.is_reported && !was_reported)
+            sooner(&deadline, END_SECONDS);
+        take_interrupt(child, task->is_callers, &deadline);
     }
-    result->end = ended ? PROCESS_EXITED : interrupted ? PROCESS_INTERRUPTED : PROCESS_TIMED_OUT;
-    kill(-child->id, SIGKILL); /* the child, or processes that it left behind */
-    if (!ended)
-        has_ended(child, true, status, usage);
+    result->end = child->interrupt ? PROCESS_INTERRUPTED
+                  : ended          ? PROCESS_EXITED
+                                   : PROCESS_TIMED_OUT;
+    end_child(child, task->is_callers, ended, status, usage);
     /* The child may have written more before it ended. */
     size_t before;
     do {
@@ -424,16 +488,16 @@ static enum healcl_status process_run_task(const struct task *task, uint32_t sec
     catch_interrupts(before);
     uint64_t begin = monotonic_nanoseconds();
     enum healcl_status outcome = process_start_task(task, &child, error);
-    if (outcome == HEALCL_OK) {
-        uint64_t deadline = begin + (uint64_t)seconds * SECOND;
-        outcome = process_follow(&child, deadline, result, &status, &usage, error);
+    result->is_child = child.id == 0;
+    if (outcome == HEALCL_OK && !result->is_child) {
+        outcome = process_follow(task, &child, seconds, result, &status, &usage, error);
         result->nanoseconds = monotonic_nanoseconds() - begin;
         result->bytes_peak = (uint64_t)usage.ru_maxrss * 1024;
-        if (result->end == PROCESS_EXITED && WIFSIGNALED(status))
+        result->is_own = result->end == PROCESS_EXITED && verdict_holds(&result->verdict, status);
+        if (result->end == PROCESS_EXITED && !result->is_own && WIFSIGNALED(status))
             result->end = PROCESS_KILLED;
-        result->is_own = result->end == PROCESS_EXITED && verdict_holds(&child.verdict, status);
-        result->code = result->end == PROCESS_INTERRUPTED ? interrupted
-                       : result->is_own                   ? child.verdict.code
+        result->code = result->end == PROCESS_INTERRUPTED ? child.interrupt
+                       : result->is_own                   ? result->verdict.code
                        : WIFSIGNALED(status)              ? WTERMSIG(status)
                                                           : WEXITSTATUS(status);
         note_last_line(&child, result->last_line);
@@ -456,6 +520,13 @@ enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
                                 struct process_result *result, struct healcl_error *error)
 {
     return process_run_task(&(const struct task){.function = function}, seconds, result, error);
+}
+
+enum healcl_status process_fork(uint32_t seconds, void (*looking)(void),
+                                struct process_result *result, struct healcl_error *error)
+{
+    return process_run_task(&(const struct task){.is_callers = true, .looking = looking}, seconds,
+                            result, error);
 }
 
 void process_result_release(struct process_result *result)

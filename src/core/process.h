@@ -25,12 +25,24 @@ enum process_end {
     PROCESS_EXITED,
     PROCESS_KILLED,      /* by a signal that this program did not send */
     PROCESS_TIMED_OUT,   /* and was killed, even if it had reported its exit code */
-    PROCESS_INTERRUPTED, /* this program got SIGINT, SIGTERM or SIGHUP, and killed the child */
+    PROCESS_INTERRUPTED, /* this program got SIGINT, SIGTERM or SIGHUP, and ended the child */
+};
+
+/* What a process has reported so far. */
+struct verdict {
+    bool is_reported;
+    bool is_last;     /* the code holds, whatever the exit status is: MPI or a signal then ends the
+                         process */
+    int code;         /* an exit code, below 16 */
+    uint64_t reports; /* bit i: report i has been written */
+    char kernel[96];  /* the manifest's kernel being checked; "": none */
 };
 
 struct process_result {
     enum process_end end;
-    bool is_own;          /* it ended with its own exit code, not with one from a driver */
+    bool is_child; /* of process_fork: this is the child, and nothing else is set */
+    bool is_own;   /* it ended with its own exit code, not with one from a driver */
+    struct verdict verdict;
     int code;             /* exit code, or the signal that the child or this program got */
     uint64_t nanoseconds; /* from before it started to after it ended, monotonic clock */
     uint64_t bytes_peak;  /* peak resident host memory */
@@ -50,6 +62,13 @@ struct process_result {
 enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
                                struct process_result *result, struct healcl_error *error);
 void process_result_release(struct process_result *result);
+
+/* Forks, and returns in both processes; result->is_child tells them apart. The child goes on with
+ * all that this process has, and the parent waits until it ends, as process_run does. It passes
+ * signals on to the child, which then has some seconds to end. seconds: 0: no limit. looking:
+ * called in the parent now and then. */
+enum healcl_status process_fork(uint32_t seconds, void (*looking)(void),
+                                struct process_result *result, struct healcl_error *error);
 
 /* Runs a function of this program in a child, as process_run does. The function writes to file, and
  * returns an exit code. The child is a copy of this process, which must have no other thread and no
@@ -74,10 +93,6 @@ bool process_has_ended(int process);
 /* Ends such a process; ignores 0. */
 void process_stop(int process);
 
-/* Makes a pipe that started programs do not inherit, with a read end that does not block. Returns
- * false, with errno set, if it fails. */
-bool process_pipe(int pair[2]);
-
 /* Returns the signal's name, "SIGSEGV", or text, which then holds "signal 42". */
 enum { PROCESS_SIGNAL_SIZE = 24 };
 const char *process_signal_name(int signal, char text[PROCESS_SIGNAL_SIZE]);
@@ -90,15 +105,6 @@ const char *process_signal_name(int signal, char text[PROCESS_SIGNAL_SIZE]);
  * pipe. Then it ends with a status that no driver uses. The parent accepts the exit code only if
  * both agree.
  */
-/* What a process has reported so far. */
-struct verdict {
-    bool is_reported;
-    bool is_last;     /* the code holds, whatever the exit status is: MPI or a signal then ends the
-                         process */
-    int code;         /* an exit code, below 16 */
-    uint64_t reports; /* bit i: report i has been written */
-    char kernel[96];  /* the manifest's kernel being checked; "": none */
-};
 
 /* Sets the pipe that this process reports to. Until then nothing is reported. */
 void verdict_to(int pipe);
