@@ -127,18 +127,14 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
                : "there are many columns, and terms are not adjacent";
 }
 
-/* Adds up the segments of a sum. The slots out and a replace the step's, unless they are
- * SLOT_NONE. */
+/* Adds up the segments of a sum. */
 static enum healcl_status choose_segments(struct launcher *self, const struct variant_plan *plan,
-                                          int out, int a, struct healcl_error *error)
+                                          const struct sum_operands *operands,
+                                          struct healcl_error *error)
 {
     const struct axis_sum *sum = &plan->sum;
     struct job job;
-    TRY(sum_begin(&job, self, plan, false, error));
-    if (out != SLOT_NONE)
-        job.slots[1] = (uint8_t)out;
-    if (a != SLOT_NONE)
-        job.slots[2] = (uint8_t)a;
+    sum_begin(&job, self, plan, operands, false);
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
     JOB_ADD_LONGS(&job, sum->terms, sum->stride, 0, sum->segment);
     job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
@@ -163,8 +159,10 @@ static enum healcl_status choose_shared_sum(struct launcher *self, const struct 
     struct axis_sum *sum = &whole.sum;
     const int64_t segments = sum->segments;
     const uint64_t outputs = whole.space.end;
+    struct sum_operands operands;
+    TRY(sum_find_operands(self, step, false, &operands, error));
     if (segments == 1)
-        return choose_segments(self, plan, SLOT_NONE, SLOT_NONE, error);
+        return choose_segments(self, plan, &operands, error);
     space_add_axis(&parts.space);
     parts.space.shape[0] = segments;
     parts.space.end *= (uint64_t)segments;
@@ -177,8 +175,10 @@ static enum healcl_status choose_shared_sum(struct launcher *self, const struct 
                                    sum_columns_beside(&whole.space, sum->stride));
     const int scratch =
         template_add_scratch(self, parts.space.end * dtype_size(step->out->storage->dtype));
-    TRY(choose_segments(self, &parts, scratch, SLOT_NONE, error));
-    return choose_segments(self, &whole, SLOT_NONE, scratch, error);
+    struct sum_operands of_parts = operands;
+    of_parts.out = operands.a = scratch;
+    TRY(choose_segments(self, &parts, &of_parts, error));
+    return choose_segments(self, &whole, &operands, error);
 }
 
 /* The space has operands out, a at the first element of the axis, and q. */
@@ -203,8 +203,10 @@ static enum healcl_status choose_item_sums(struct launcher *self, const struct v
     const struct step *step = plan->step;
     const struct product_rows rows = {.a_term = step->in[0]->layout.stride[step->value[0]],
                                       .terms = (uint32_t)terms_of(step)};
+    struct sum_operands operands;
     struct job job;
-    TRY(sum_begin(&job, self, plan, false, error));
+    TRY(sum_find_operands(self, step, true, &operands, error));
+    sum_begin(&job, self, plan, &operands, false);
     return sum_choose_items(&job, step, &rows, 1, error);
 }
 

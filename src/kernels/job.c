@@ -434,8 +434,8 @@ struct space step_space(const struct step *step, int inputs)
     return space;
 }
 
-void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-               const struct variant_plan *plan, int inputs)
+void job_begin_kernel(struct job *job, struct launcher *launcher, const struct step *step,
+                      const struct variant_plan *plan)
 {
     const struct variant *variant = plan->variant;
     job_init(job, launcher, step, variant->program, variant->kernel);
@@ -446,6 +446,12 @@ void job_begin(struct job *job, struct launcher *launcher, const struct step *st
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job->space = plan->space;
     job_add_space(job);
+}
+
+void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
+               const struct variant_plan *plan, int inputs)
+{
+    job_begin_kernel(job, launcher, step, plan);
     job_add_output(job, step->out);
     for (int i = 0; i < inputs; i++) /* a scalar needs a stand-in */
         job_add_input(job, is_scalar(step, i) ? step->out : step->in[i]);

@@ -40,8 +40,11 @@ enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
 struct space step_space(const struct step *step, int inputs);
 
 /* Begins a job of a plan's kernel over the plan's space, compiled for the output's dtype. Its first
- * arguments are the space, the output and the first `inputs` inputs of a step. That is the plan's
- * step, or a similar one. */
+ * argument is the space. The step is the plan's, or a similar one. */
+void job_begin_kernel(struct job *job, struct launcher *launcher, const struct step *step,
+                      const struct variant_plan *plan);
+
+/* As job_begin_kernel. The output and the first `inputs` inputs of the step follow the space. */
 void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
                const struct variant_plan *plan, int inputs);
 

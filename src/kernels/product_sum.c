@@ -49,8 +49,10 @@ static enum healcl_status choose_product_columns(struct launcher *self,
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     const int64_t block = (int64_t)LANES * SUM_COLUMNS;
+    struct sum_operands operands;
     struct job job;
-    TRY(sum_begin(&job, self, plan, step_adds(step), error));
+    TRY(sum_find_operands(self, step, false, &operands, error));
+    sum_begin(&job, self, plan, &operands, step_adds(step));
     struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
     struct operand *operand = job.space.operand;
     space_init(&job.space, &blocks);
@@ -96,8 +98,10 @@ static enum healcl_status choose_product_weights(struct launcher *self,
     const int64_t columns = WEIGHTED_VECTORS / (terms > 0 ? terms : 1);
     struct layout tiles = {.rank = 2,
                            .shape = {(n / LANES + columns - 1) / columns, out->shape[0]}};
+    struct sum_operands operands;
     struct job job;
-    TRY(sum_begin(&job, self, plan, step_adds(plan->step), error));
+    TRY(sum_find_operands(self, plan->step, false, &operands, error));
+    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
     space_init(&job.space, &tiles);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
@@ -134,8 +138,10 @@ static enum healcl_status choose_product_rows(struct launcher *self,
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t reps = out->shape[0], n = out->shape[2];
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
+    struct sum_operands operands;
     struct job job;
-    TRY(sum_begin(&job, self, plan, step_adds(step), error));
+    TRY(sum_find_operands(self, step, false, &operands, error));
+    sum_begin(&job, self, plan, &operands, step_adds(step));
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 2);
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
@@ -210,8 +216,10 @@ static enum healcl_status choose_shared_products(struct launcher *self,
 {
     const struct product_sum *sum = &plan->products.sum;
     const struct sharing *sharing = &plan->products.sharing;
+    struct sum_operands operands;
     struct job job;
-    TRY(sum_begin(&job, self, plan, step_adds(plan->step), error));
+    TRY(sum_find_operands(self, plan->step, false, &operands, error));
+    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
     set_sums(&job.space, sum, false);
     job.rounds = (uint64_t)(sum->a.shape[1] / sharing->parts + 1);
     JOB_ADD_LONGS(&job, sum->a.shape[1], sum->a.stride[1], sum->b.stride[1], sum->a.shape[1]);
@@ -266,8 +274,10 @@ static enum healcl_status choose_product_items(struct launcher *self,
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     uint32_t axis;
+    struct sum_operands operands;
     struct job job;
-    TRY(sum_begin(&job, self, plan, step_adds(plan->step), error));
+    TRY(sum_find_operands(self, plan->step, true, &operands, error));
+    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
     struct space *space = &job.space;
     const bool permutes = plan->step->in[3] != NULL;
     set_sums(space, sum, permutes);
@@ -343,13 +353,15 @@ static enum healcl_status choose_product_groups(struct launcher *self,
     const int64_t n = out->shape[found.rows];
     const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / found.k;
     struct layout blocks = {.rank = 3, .shape = {(n + block - 1) / block}};
+    struct sum_operands operands;
     struct job job;
-    TRY(sum_begin(&job, self, plan, step_adds(step), error));
+    TRY(sum_find_operands(self, step, false, &operands, error));
     if (found.swaps) {
-        const uint8_t first = job.slots[2];
-        job.slots[2] = job.slots[3];
-        job.slots[3] = first;
+        const int first = operands.a;
+        operands.a = operands.b;
+        operands.b = first;
     }
+    sum_begin(&job, self, plan, &operands, step_adds(step));
     for (int i = 0; i < 2; i++)
         blocks.shape[1 + i] = axes[i] == 1 ? out->shape[1] / found.k : out->shape[axes[i]];
     space_init(&job.space, &blocks);
@@ -389,10 +401,12 @@ static enum healcl_status choose_modmul_axis_sum(struct launcher *self,
     out_view.stride[2] = 0;
     b_view.stride[2] = 0;
     int64_t terms = a->shape[1], first = 0;
+    struct sum_operands operands;
+    TRY(sum_find_operands(self, step, false, &operands, error));
     do {
         int64_t count = sum_terms_at_once(self, terms - first);
         struct job job;
-        TRY(sum_begin(&job, self, plan, step_adds(step) || first > 0, error));
+        sum_begin(&job, self, plan, &operands, step_adds(step) || first > 0);
         job.rounds = (uint64_t)count;
         space_init(&job.space, out);
         space_set_operand(&job.space, 0, &out_view);

@@ -92,26 +92,37 @@ static int sum_factors(const struct step *step)
     return step->kind == STEP_AXIS_MODSUM ? 1 : 2;
 }
 
-enum healcl_status sum_begin(struct job *job, struct launcher *self,
-                             const struct variant_plan *plan, bool adds, struct healcl_error *error)
+enum healcl_status sum_find_operands(struct launcher *self, const struct step *step, bool inverse,
+                                     struct sum_operands *operands, struct healcl_error *error)
 {
-    const struct step *step = plan->step;
-    const int factors = sum_factors(step);
-    const int q = derive_modulus_vector(self, step, factors);
-    int perm = q; /* an unused argument needs a stand-in buffer */
+    const int q = derive_modulus_vector(self, step, sum_factors(step));
+    *operands = (struct sum_operands){.out = template_slot_of(self, step->out),
+                                      .a = template_slot_of(self, step->in[0]),
+                                      .b = q, /* unused arguments need a stand-in */
+                                      .q = q,
+                                      .permutation = q};
     if (step->in[3])
-        TRY(derive_permutation(self, step, &perm, error));
-    job_begin(job, self, step, plan, factors);
-    if (step->kind == STEP_BASE_CONVERSION) /* b is the last argument so far */
-        job->slots[job->launch.argument_count - 1] = (uint8_t)derive_weights(self, step);
-    if (factors == 1) {
-        job_add_buffer(job, q);
-        job_define(job, "SUMMED", "");
-    }
-    job_add_buffer(job, q);
-    job_add_buffer(job, perm);
-    job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
+        TRY((inverse ? derive_inverse_permutation
+                     : derive_permutation)(self, step, &operands->permutation, error));
+    if (step->kind == STEP_BASE_CONVERSION)
+        operands->b = derive_weights(self, step);
+    else if (sum_factors(step) == 2)
+        operands->b = template_slot_of(self, step->in[1]);
     return HEALCL_OK;
+}
+
+void sum_begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
+               const struct sum_operands *operands, bool adds)
+{
+    job_begin_kernel(job, self, plan->step, plan);
+    if (sum_factors(plan->step) == 1)
+        job_define(job, "SUMMED", "");
+    job_add_written(job, operands->out);
+    job_add_buffer(job, operands->a);
+    job_add_buffer(job, operands->b);
+    job_add_buffer(job, operands->q);
+    job_add_buffer(job, operands->permutation);
+    job_add_uint(job, (plan->step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
 }
 
 enum healcl_status sum_choose_items(struct job *job, const struct step *step,
@@ -121,7 +132,6 @@ enum healcl_status sum_choose_items(struct job *job, const struct step *step,
     struct launcher *self = job->launcher;
     const uint64_t largest = launcher_largest(self, step->in[sum_factors(step)]->storage);
     const size_t local_size = self->device->tuning.local_size;
-    int inverse;
     job->space.elements_per_item = 1;
     job_define_number(job, "BITS", largest > 0 && largest >> 62 == 0 ? 62 : 63);
     job_define_number(job, "A_ROWS", rows->a_row == 0 ? 1 : count);
@@ -130,9 +140,6 @@ enum healcl_status sum_choose_items(struct job *job, const struct step *step,
     if (!step->in[3])
         return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
                                  error);
-    const uint32_t perm = job->launch.argument_count - 3; /* flags and rows follow it */
-    TRY(derive_inverse_permutation(self, step, &inverse, error));
-    job->slots[perm] = (uint8_t)inverse;
     job->launch.kernel = "modmul_axis_sum_turned";
     job_define(job, "TURNED", "");
     const size_t places = count <= 4 ? 2 : 1; /* of a work-item, in a tile */

@@ -39,12 +39,21 @@ const char *sum_local_obstacle(const struct step *step, const struct healcl_devi
 enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
                                      struct healcl_error *error);
 
-/* Begins a job with the first arguments of all kernels of modmul_axis_sum: the space, the tensors,
- * q, the permutation, and whether they add to out. The kernels of cl/sum/items.cl and local.cl for
- * axis_modsum take the same arguments. */
-enum healcl_status sum_begin(struct job *job, struct launcher *self,
-                             const struct variant_plan *plan, bool adds,
-                             struct healcl_error *error);
+/* The memory of a sum, by slot. */
+struct sum_operands {
+    int out, a, b, q, permutation;
+};
+
+/* Finds the memory of a step. inverse: of its permutation, the inverse, as cl/sum/items.cl needs.
+ * Errors: HEALCL_REFUSED if the permutation is too long. */
+enum healcl_status sum_find_operands(struct launcher *self, const struct step *step, bool inverse,
+                                     struct sum_operands *operands, struct healcl_error *error);
+
+/* Begins a job with the first arguments of all kernels of modmul_axis_sum: the space, the memory,
+ * and whether they add to out. The kernels of cl/sum/items.cl and local.cl for axis_modsum take the
+ * same arguments. */
+void sum_begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
+               const struct sum_operands *operands, bool adds);
 
 /* Adds a launch of a kernel of cl/sum/items.cl over the space of a job. Each work-item, or element
  * of a tile, has `count` rows. With a permutation, tiles cover n, and the space does not have that
