@@ -8,12 +8,6 @@
 
 enum { READ_EVERY = 256 }; /* commands: many live events make some drivers slow */
 
-enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error)
-{
-    NEED_MEMORY(ARRAY_GROW(log->commands, log->count, &log->capacity), error);
-    return HEALCL_OK;
-}
-
 static bool is_timed_by_host(const struct healcl_device *device)
 {
     return device->profiling && !device->event_times;
@@ -95,14 +89,6 @@ static enum healcl_status read_times(struct healcl_device *device, struct comman
     return HEALCL_OK;
 }
 
-void command_begin(struct healcl_device *device, struct command *command)
-{
-    if (!is_timed_by_host(device))
-        return;
-    (void)WAIT_CL(device->cl, clFinish, device->compute); /* if this fails, so do the next calls */
-    command->enqueued = monotonic_nanoseconds();
-}
-
 /* Measures the command's time by the host's clock, for drivers that do not. */
 static enum healcl_status time_on_host(struct healcl_device *device, struct command *command,
                                        struct healcl_error *error)
@@ -126,6 +112,69 @@ static enum healcl_status command_log_add(struct healcl_device *device, struct c
     if (is_timed_by_host(device))
         TRY(time_on_host(device, added, error));
     return log->count % READ_EVERY == 0 ? read_times(device, log, error) : HEALCL_OK;
+}
+
+enum healcl_status command_begin(struct healcl_device *device, struct queued_command *command,
+                                 const struct command_use *use, struct healcl_error *error)
+{
+    struct command_log *log = command->log;
+    command->is_computing = use != NULL;
+    command->timed.event = NULL;
+    command->wanted = log || !use || device->overlaps ? &command->timed.event : NULL;
+    command->awaited.count = 0;
+    if (use)
+        TRY(device_await_uploads(device, error));
+    if (log)
+        NEED_MEMORY(ARRAY_GROW(log->commands, log->count, &log->capacity), error);
+    if (log && is_timed_by_host(device)) {
+        (void)WAIT_CL(device->cl, clFinish,
+                      device->compute); /* if it fails, so do the next calls */
+        command->timed.enqueued = monotonic_nanoseconds();
+    }
+    if (use)
+        overlap_begin(device, use, &command->awaited);
+    return HEALCL_OK;
+}
+
+enum healcl_status transfer_begin(struct healcl_device *device, struct queued_command *command,
+                                  const struct command_use *use, const char *name, uint64_t bytes,
+                                  struct healcl_error *error)
+{
+    *command = (struct queued_command){.log = NULL};
+    if (device->trace) {
+        command->log = use ? &device->launches : &device->transfers;
+        command->timed.span = trace_command(device->trace, use ? TRACE_COMPUTE : TRACE_TRANSFER,
+                                            "transfer", name, bytes);
+    }
+    return command_begin(device, command, use, error);
+}
+
+cl_int event_keep(struct healcl_device *device, cl_event *last, cl_event event)
+{
+    const cl_int code = device->cl->clRetainEvent(event);
+    if (code != CL_SUCCESS)
+        return code;
+    if (*last)
+        (void)device->cl->clReleaseEvent(*last);
+    *last = event;
+    return CL_SUCCESS;
+}
+
+enum healcl_status command_end(struct healcl_device *device, struct queued_command *command,
+                               cl_event *last, struct healcl_error *error)
+{
+    const bool overlaps = command->is_computing && device->overlaps;
+    cl_event event = command->timed.event;
+    cl_int code = last ? event_keep(device, last, event) : CL_SUCCESS;
+    const bool is_logged = command->log && code == CL_SUCCESS;
+    if (is_logged && overlaps) /* in a caller's out-of-order queue */
+        code = device->cl->clRetainEvent(event);
+    if (overlaps)
+        overlap_end(device, event);
+    else if (event && !is_logged)
+        (void)device->cl->clReleaseEvent(event);
+    TRY_CL(error, "clRetainEvent", code);
+    return is_logged ? command_log_add(device, command->log, &command->timed, error) : HEALCL_OK;
 }
 
 void command_log_clear(struct healcl_device *device, struct command_log *log)
@@ -180,9 +229,9 @@ enum healcl_status device_take_times(struct healcl_device *device,
     return status;
 }
 
-enum { CLOCK_READINGS = 5 }; /* the best one counts */
-
 /* ---------------------------------------------------------------- clocks */
+
+enum { CLOCK_READINGS = 5 }; /* the best one counts */
 
 /* OpenCL 1.2 has no query for the device's time. But a write is queued after the host began to
  * enqueue it, and has ended when the host has waited for it. The remaining interval bounds the
@@ -277,43 +326,6 @@ void device_trace_end(struct healcl_device *device)
     device->trace = NULL;
 }
 
-/* ---------------------------------------------------------------- transfers */
-
-enum healcl_status traced_command_init(struct traced_command *traced, struct healcl_device *device,
-                                       enum trace_track track, const char *name, uint64_t bytes,
-                                       struct healcl_error *error)
-{
-    *traced = (struct traced_command){.log = NULL};
-    if (!device->trace)
-        return HEALCL_OK;
-    traced->log = track == TRACE_TRANSFER ? &device->transfers : &device->launches;
-    TRY(command_log_reserve(traced->log, error));
-    traced->command.span = trace_command(device->trace, track, "transfer", name, bytes);
-    command_begin(device, &traced->command);
-    traced->event = &traced->command.event;
-    return HEALCL_OK;
-}
-
-enum healcl_status traced_command_log(struct traced_command *traced, struct healcl_device *device,
-                                      struct healcl_error *error)
-{
-    return traced->event ? command_log_add(device, traced->log, &traced->command, error)
-                         : HEALCL_OK;
-}
-
-/* In a caller's out-of-order queue with profiling, two users need the event. */
-enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,
-                                    struct healcl_error *error)
-{
-    cl_int code = CL_SUCCESS;
-    if (device->profiling && device->overlaps)
-        code = device->cl->clRetainEvent(command->event);
-    overlap_end(device, command->event);
-    TRY_CL(error, "clRetainEvent", code);
-    return device->profiling ? command_log_add(device, &device->launches, command, error)
-                             : HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- copies */
 
 enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
@@ -323,29 +335,21 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
     const struct launch_argument arguments[] = {{.buffer = to},
                                                 {.buffer = from, .read_only = true}};
     const struct command_use use = {.argument_count = 2, .arguments = arguments};
-    struct command command = {.tag = tag};
-    TRY(device_await_uploads(device, error));
-    const bool is_timed = device->profiling && (tag || device->trace);
-    if (is_timed) {
-        TRY(command_log_reserve(&device->launches, error));
-        command.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", bytes);
-        command_begin(device, &command);
+    struct queued_command command = {.timed.tag = tag};
+    if (device->profiling && (tag || device->trace)) {
+        command.log = &device->launches;
+        command.timed.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", bytes);
     }
-    cl_event *wanted = is_timed || device->overlaps ? &command.event : NULL;
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
-        struct awaited_events awaited;
-        overlap_begin(device, &use, &awaited);
+        TRY(command_begin(device, &command, &use, error));
         code = device->cl->clEnqueueCopyBuffer(device->compute, from->memory, to->memory,
                                                (size_t)from_offset, (size_t)to_offset,
-                                               (size_t)bytes, AWAITED(awaited), wanted);
+                                               (size_t)bytes, EVENTS(command));
     }
     TRY_CL(error, "clEnqueueCopyBuffer", code);
-    if (is_timed)
-        return command_enqueued(device, &command, error);
-    overlap_end(device, command.event);
-    return HEALCL_OK;
+    return command_end(device, &command, NULL, error);
 }
 
 /* ---------------------------------------------------------------- others' commands */

@@ -31,7 +31,7 @@ struct awaited_events {
     cl_uint count;
 };
 
-/* What a command uses: the memory among its arguments. */
+/* What a command of the compute queue uses: the memory among its arguments. */
 struct command_use {
     uint32_t argument_count; /* 0: all memory */
     const struct launch_argument *arguments;
@@ -51,9 +51,6 @@ void overlap_end(struct healcl_device *device, cl_event event);
 
 /* Forgets all commands: they have ended. */
 void overlap_forget(struct healcl_device *device);
-
-/* The list of events as arguments for clEnqueue... functions. */
-#define AWAITED(awaited) (awaited).count, ((awaited).count > 0 ? (awaited).events : NULL)
 
 /* Creates both queues, and the records of recent commands, which are freed with free(). */
 enum healcl_status device_create_queues(struct healcl_device *device, struct healcl_error *error);
@@ -112,17 +109,38 @@ struct command {
     bool follows_host_work; /* the time before it is not counted as a gap */
 };
 
-/* Makes room for one more command. */
-enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error);
+/* A command that is enqueued. */
+struct queued_command {
+    struct command timed;
+    struct command_log *log; /* that times it, or NULL */
+    bool is_computing;       /* on the compute queue */
+    cl_event *wanted;        /* its event is written there; NULL: it is not needed */
+    struct awaited_events awaited;
+};
 
-/* Must be called before a command is enqueued. If the host's clock is used, waits for earlier
- * commands: their time must not count as this command's. */
-void command_begin(struct healcl_device *device, struct command *command);
+/* The events that a command waits for, and its own, as arguments for clEnqueue... functions. */
+#define EVENTS(command)                                                                     \
+    (command).awaited.count, (command).awaited.count > 0 ? (command).awaited.events : NULL, \
+        (command).wanted
 
-/* Hands the event of a command to all that use it. The command was put on the compute queue after
- * overlap_begin and, while profiling, after command_begin. The log must have room. */
-enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,
-                                    struct healcl_error *error);
+/* Must be called before a command is enqueued, again for each attempt. Its log, and what it is
+ * timed as, are set. use: NULL for a command on the transfer queue. If the host's clock is used,
+ * waits for earlier commands: their time must not count as this command's. */
+enum healcl_status command_begin(struct healcl_device *device, struct queued_command *command,
+                                 const struct command_use *use, struct healcl_error *error);
+
+/* As command_begin, for a transfer. It is timed for traces only. */
+enum healcl_status transfer_begin(struct healcl_device *device, struct queued_command *command,
+                                  const struct command_use *use, const char *name, uint64_t bytes,
+                                  struct healcl_error *error);
+
+/* Replaces an event by another one, and retains that. Returns the code of clRetainEvent. */
+cl_int event_keep(struct healcl_device *device, cl_event *last, cl_event event);
+
+/* Must be called after the command was enqueued. Takes over its event. last: becomes it, too, as by
+ * event_keep; or NULL. */
+enum healcl_status command_end(struct healcl_device *device, struct queued_command *command,
+                               cl_event *last, struct healcl_error *error);
 
 /* Drops commands that have no times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log);
@@ -131,22 +149,6 @@ void command_log_clear(struct healcl_device *device, struct command_log *log);
  * advances; that of rusticl does not. The compute queue must record times. */
 enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
                                       bool *advance, struct healcl_error *error);
-
-/* Wraps the enqueueing of a transfer, for traces. */
-struct traced_command {
-    struct command command;
-    struct command_log *log;
-    cl_event *event; /* for clEnqueue...; NULL without a trace */
-};
-
-/* track also selects the queue. */
-enum healcl_status traced_command_init(struct traced_command *traced, struct healcl_device *device,
-                                       enum trace_track track, const char *name, uint64_t bytes,
-                                       struct healcl_error *error);
-
-/* Must be called after the command was enqueued. */
-enum healcl_status traced_command_log(struct traced_command *traced, struct healcl_device *device,
-                                      struct healcl_error *error);
 
 /* ---------------------------------------------------------------- transfer.c */
 

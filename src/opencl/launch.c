@@ -244,15 +244,14 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
                                         struct kernel *kernel, cl_kernel id,
                                         struct healcl_error *error)
 {
-    struct command command = {.tag = launch->tag};
+    struct queued_command command = {.timed.tag = launch->tag};
     if (device->profiling) {
-        TRY(command_log_reserve(&device->launches, error));
-        command.is_first = !atomic_load(&kernel->shared->launched);
-        if (command.is_first && device->event_times)
-            command.first_span = trace_first_launch(device->trace, kernel->shared->name);
+        command.log = &device->launches;
+        command.timed.is_first = !atomic_load(&kernel->shared->launched);
+        if (command.timed.is_first && device->event_times)
+            command.timed.first_span = trace_first_launch(device->trace, kernel->shared->name);
         if (device->trace)
-            command.span = trace_kernel(device->trace, launch, kernel);
-        command_begin(device, &command);
+            command.timed.span = trace_kernel(device->trace, launch, kernel);
     }
     /* A driver may compile a kernel when it first runs. This launch does not overlap with others:
      * it shortens a cold start on PoCL. */
@@ -265,11 +264,10 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
-        struct awaited_events awaited;
-        overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
-        code = device->cl->clEnqueueNDRangeKernel(
-            device->compute, id, 1, NULL, &work_items, &launch->local_size, AWAITED(awaited),
-            device->profiling || device->overlaps ? &command.event : NULL);
+        TRY(command_begin(device, &command, kernel->shared->launched ? &arguments : &everything,
+                          error));
+        code = device->cl->clEnqueueNDRangeKernel(device->compute, id, 1, NULL, &work_items,
+                                                  &launch->local_size, EVENTS(command));
     }
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
@@ -279,7 +277,7 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
         return HEALCL_DEVICE;
     }
     device->programs->first_launches += !atomic_exchange(&kernel->shared->launched, true);
-    return command_enqueued(device, &command, error);
+    return command_end(device, &command, NULL, error);
 }
 
 /* Names the kernel in an error, unless the error does so. */
@@ -298,8 +296,6 @@ enum healcl_status device_enqueue(struct healcl_device *device, const struct lau
     const struct launch_observer *observer = device->programs->observer;
     device->programs->manifest_is_wrong = false;
     enum healcl_status status = set_arguments(device, launch, kernel, own, error);
-    if (status == HEALCL_OK)
-        status = device_await_uploads(device, error);
     if (status == HEALCL_OK)
         status = enqueue_timed(device, launch, kernel, own ? own->id : kernel->id, error);
     if (status != HEALCL_OK)

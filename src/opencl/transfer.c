@@ -11,41 +11,70 @@ enum { COPIED_UPLOAD_BYTES = 1 << 20 };
  * needs a second one to unmap. */
 enum { SMALL_DOWNLOAD_BYTES = 1 << 12 };
 
-/* Must be called after a transfer was enqueued. Its event stays the caller's. */
-static enum healcl_status log_transfer(struct healcl_device *device, cl_event event,
-                                       struct traced_command *traced, struct healcl_error *error)
+static const struct command_use everything;
+
+/* How bytes are read or written. */
+struct transfer {
+    const char *name;              /* for traces */
+    const struct command_use *use; /* NULL: it is on the transfer queue */
+    bool waits;
+    cl_event *last; /* becomes the transfer's event; or NULL */
+};
+
+/* Reads bytes [offset, offset + bytes) of a buffer to memory, or writes data if memory is NULL. */
+static enum healcl_status enqueue_transfer(struct healcl_device *device,
+                                           const struct transfer *transfer,
+                                           const struct buffer *buffer, uint64_t offset,
+                                           uint64_t bytes, void *memory, const void *data,
+                                           struct healcl_error *error)
 {
-    if (!traced->event)
+    const struct opencl *cl = device->cl;
+    const cl_command_queue queue = transfer->use ? device->compute : device->transfer;
+    cl_int code = CL_SUCCESS;
+    if (bytes == 0)
         return HEALCL_OK;
-    TRY_CALL(error, device->cl, clRetainEvent, event);
-    *traced->event = event;
-    return traced_command_log(traced, device, error);
+    DEVICE_ATTEMPTS(device, code)
+    {
+        struct queued_command command;
+        TRY(transfer_begin(device, &command, transfer->use, transfer->name, bytes, error));
+        if (transfer->last)
+            command.wanted = &command.timed.event;
+        code = memory ? WAIT_CL(cl, clEnqueueReadBuffer, queue, buffer->memory, transfer->waits,
+                                (size_t)offset, (size_t)bytes, memory, EVENTS(command))
+                      : WAIT_CL(cl, clEnqueueWriteBuffer, queue, buffer->memory, transfer->waits,
+                                (size_t)offset, (size_t)bytes, data, EVENTS(command));
+        if (code != CL_SUCCESS)
+            continue;
+        enum healcl_status status = command_end(device, &command, transfer->last, error);
+        if (transfer->use && transfer->waits)
+            device_note_idle(device);
+        return status;
+    }
+    TRY_CL(error, memory ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer", code);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- mapping */
 
-/* Maps memory on the queue of a track, and waits for it. If the device is out of memory, as
+/* Maps memory, and waits for it. use: as in struct transfer. If the device is out of memory, as
  * device_buffer_acquire. */
-static enum healcl_status device_map(struct healcl_device *device, enum trace_track track,
+static enum healcl_status device_map(struct healcl_device *device, const struct command_use *use,
                                      cl_mem memory, cl_map_flags flags, uint64_t offset,
                                      uint64_t bytes, void **address, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
-    cl_command_queue queue = track == TRACE_TRANSFER ? device->transfer : device->compute;
+    const cl_command_queue queue = use ? device->compute : device->transfer;
     const char *name = flags == CL_MAP_READ ? "map for reading" : "map for writing";
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
-        struct traced_command traced;
-        struct awaited_events awaited = {.count = 0};
-        TRY(traced_command_init(&traced, device, track, name, bytes, error));
-        if (queue == device->compute)
-            overlap_begin(device, &(struct command_use){0}, &awaited);
+        struct queued_command command;
+        TRY(transfer_begin(device, &command, use, name, bytes, error));
         waiting_begin("clEnqueueMapBuffer");
         *address = cl->clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset,
-                                          (size_t)bytes, AWAITED(awaited), traced.event, &code);
+                                          (size_t)bytes, EVENTS(command), &code);
         if (waiting_end(code) == CL_SUCCESS) {
-            enum healcl_status status = traced_command_log(&traced, device, error);
+            enum healcl_status status = command_end(device, &command, NULL, error);
             if (status != HEALCL_OK)
                 (void)cl->clEnqueueUnmapMemObject(queue, memory, *address, 0, NULL, NULL);
             return status;
@@ -102,8 +131,8 @@ static enum healcl_status create_pinned(struct healcl_device *device, size_t byt
         *memory = cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
     }
     TRY_CL(error, "clCreateBuffer", code);
-    enum healcl_status status = device_map(device, TRACE_TRANSFER, *memory,
-                                           CL_MAP_READ | CL_MAP_WRITE, 0, bytes, address, error);
+    enum healcl_status status =
+        device_map(device, NULL, *memory, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, address, error);
     if (status != HEALCL_OK)
         (void)cl->clReleaseMemObject(*memory);
     return status;
@@ -161,14 +190,6 @@ static enum healcl_status staging_take(struct healcl_device *device, uint64_t by
     return HEALCL_OK;
 }
 
-static void staging_used_by(struct healcl_device *device, cl_event event)
-{
-    cl_event *last = &device->staging.halves[device->staging.current].event;
-    if (*last)
-        (void)device->cl->clReleaseEvent(*last);
-    *last = event;
-}
-
 void staging_release(struct healcl_device *device)
 {
     struct staging *staging = &device->staging;
@@ -183,61 +204,6 @@ void staging_release(struct healcl_device *device)
     } else {
         free(staging->address);
     }
-}
-
-/* ---------------------------------------------------------------- commands on the compute queue */
-
-/* Reads bytes into memory, or writes them from data if data is not NULL. This comes after all
- * enqueued commands. Waits for its end. */
-static enum healcl_status move_now(struct healcl_device *device, const struct buffer *buffer,
-                                   uint64_t offset, uint64_t bytes, void *memory, const void *data,
-                                   struct healcl_error *error)
-{
-    const struct opencl *cl = device->cl;
-    cl_int code = CL_SUCCESS;
-    DEVICE_ATTEMPTS(device, code)
-    {
-        struct awaited_events awaited;
-        struct traced_command traced;
-        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, data ? "write" : "download", bytes,
-                                error));
-        overlap_begin(device, &(struct command_use){0}, &awaited);
-        code = data
-                   ? WAIT_CL(cl, clEnqueueWriteBuffer, device->compute, buffer->memory, CL_TRUE,
-                             (size_t)offset, (size_t)bytes, data, AWAITED(awaited), traced.event)
-                   : WAIT_CL(cl, clEnqueueReadBuffer, device->compute, buffer->memory, CL_TRUE,
-                             (size_t)offset, (size_t)bytes, memory, AWAITED(awaited), traced.event);
-        if (code == CL_SUCCESS) {
-            device_note_idle(device);
-            return traced_command_log(&traced, device, error);
-        }
-    }
-    TRY_CL(error, data ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer", code);
-    return HEALCL_OK;
-}
-
-/* Enqueues a read. The caller owns the event if it is not NULL, even after an error. */
-static enum healcl_status enqueue_read(struct healcl_device *device, const struct buffer *buffer,
-                                       uint64_t offset, uint64_t bytes, void *memory,
-                                       const struct command_use *use, const char *name,
-                                       cl_event *event, struct healcl_error *error)
-{
-    cl_int code = CL_SUCCESS;
-    DEVICE_ATTEMPTS(device, code)
-    {
-        struct awaited_events awaited;
-        struct traced_command traced;
-        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, name, bytes, error));
-        overlap_begin(device, use, &awaited);
-        code = device->cl->clEnqueueReadBuffer(device->compute, buffer->memory, CL_FALSE,
-                                               (size_t)offset, (size_t)bytes, memory,
-                                               AWAITED(awaited), event);
-        if (code == CL_SUCCESS)
-            return log_transfer(device, *event, &traced, error);
-        *event = NULL;
-    }
-    TRY_CL(error, "clEnqueueReadBuffer", code);
-    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- writes */
@@ -276,8 +242,8 @@ enum healcl_status device_write(struct healcl_device *device, const struct buffe
         return HEALCL_OK;
     if (bytes <= DEVICE_COPIED_BYTES)
         return write_copy(device, buffer, offset, bytes, data, error);
-    TRY(device_await_uploads(device, error));
-    return move_now(device, buffer, offset, bytes, NULL, data, error);
+    return enqueue_transfer(device, &(struct transfer){"write", &everything, true, NULL}, buffer,
+                            offset, bytes, NULL, data, error);
 }
 
 /* ---------------------------------------------------------------- uploads */
@@ -288,17 +254,12 @@ uint64_t device_piece_bytes(const struct healcl_device *device)
     return half > 0 ? half : UINT64_MAX;
 }
 
-/* Must be called after an upload was enqueued. Takes over its event. */
-static enum healcl_status end_upload(struct healcl_device *device, cl_event event,
-                                     struct traced_command *traced, struct healcl_error *error)
+/* The transfer queue is in order: waiting for the last upload waits for all. */
+static enum healcl_status end_upload(struct healcl_device *device, struct healcl_error *error)
 {
-    /* The transfer queue is in order: waiting for the last upload waits for all. */
-    if (device->upload)
-        (void)device->cl->clReleaseEvent(device->upload);
-    device->upload = event;
     device->commands++;
     TRY_CALL(error, device->cl, clFlush, device->transfer);
-    return log_transfer(device, event, traced, error);
+    return HEALCL_OK;
 }
 
 /* Writes to a fresh buffer. If is_staged, data are in the current half of the staging memory.
@@ -307,22 +268,12 @@ static enum healcl_status write_fresh(struct healcl_device *device, const struct
                                       uint64_t offset, uint64_t bytes, const void *data,
                                       bool is_staged, struct healcl_error *error)
 {
-    struct traced_command traced;
-    cl_event event = NULL;
-    cl_int code = CL_SUCCESS;
-    TRY(traced_command_init(&traced, device, TRACE_TRANSFER, "upload", bytes, error));
-    DEVICE_ATTEMPTS(device, code)
-    {
-        code =
-            device->cl->clEnqueueWriteBuffer(device->transfer, buffer->memory, !is_staged,
-                                             (size_t)offset, (size_t)bytes, data, 0, NULL, &event);
-    }
-    TRY_CL(error, "clEnqueueWriteBuffer", code);
-    if (is_staged) {
-        staging_used_by(device, event);
-        TRY_CALL(error, device->cl, clRetainEvent, event);
-    }
-    return end_upload(device, event, &traced, error);
+    cl_event *half = &device->staging.halves[device->staging.current].event;
+    TRY(enqueue_transfer(device, &(struct transfer){"upload", NULL, !is_staged, &device->upload},
+                         buffer, offset, bytes, NULL, data, error));
+    if (is_staged)
+        TRY_CL(error, "clRetainEvent", event_keep(device, half, device->upload));
+    return end_upload(device, error);
 }
 
 static enum healcl_status upload_staged(struct healcl_device *device, const struct buffer *buffer,
@@ -340,6 +291,22 @@ static enum healcl_status upload_staged(struct healcl_device *device, const stru
     return HEALCL_OK;
 }
 
+static enum healcl_status unmap_upload(struct healcl_device *device, const struct buffer *buffer,
+                                       void *memory, struct healcl_error *error)
+{
+    struct queued_command command;
+    enum healcl_status status =
+        transfer_begin(device, &command, NULL, "upload", buffer->bytes, error);
+    if (status != HEALCL_OK)
+        command.wanted = NULL;
+    cl_int code = device->cl->clEnqueueUnmapMemObject(device->transfer, buffer->memory, memory,
+                                                      EVENTS(command));
+    TRY(status);
+    TRY_CL(error, "clEnqueueUnmapMemObject", code);
+    TRY(command_end(device, &command, &device->upload, error));
+    return end_upload(device, error);
+}
+
 static enum healcl_status upload_mapped(struct healcl_device *device, const struct buffer *buffer,
                                         const struct device_filler *filler,
                                         struct healcl_error *error)
@@ -347,22 +314,11 @@ static enum healcl_status upload_mapped(struct healcl_device *device, const stru
     void *memory;
     if (buffer->bytes == 0)
         return HEALCL_OK;
-    TRY(device_map(device, TRACE_TRANSFER, buffer->memory, CL_MAP_WRITE_INVALIDATE_REGION, 0,
-                   buffer->bytes, &memory, error));
+    TRY(device_map(device, NULL, buffer->memory, CL_MAP_WRITE_INVALIDATE_REGION, 0, buffer->bytes,
+                   &memory, error));
     enum healcl_status status = filler->fill(filler->context, 0, buffer->bytes, memory, error);
     struct healcl_error *later = status == HEALCL_OK ? error : NULL; /* the first error wins */
-    cl_event event = NULL;
-    struct traced_command traced;
-    enum healcl_status ended =
-        traced_command_init(&traced, device, TRACE_TRANSFER, "upload", buffer->bytes, later);
-    cl_int code = device->cl->clEnqueueUnmapMemObject(device->transfer, buffer->memory, memory, 0,
-                                                      NULL, &event);
-    if (code != CL_SUCCESS)
-        ended = opencl_error(later, code, "clEnqueueUnmapMemObject", __FILE__, __LINE__);
-    else if (ended != HEALCL_OK)
-        (void)device->cl->clReleaseEvent(event);
-    else
-        ended = end_upload(device, event, &traced, later);
+    enum healcl_status ended = unmap_upload(device, buffer, memory, later);
     return status != HEALCL_OK ? status : ended;
 }
 
@@ -445,8 +401,7 @@ enum healcl_status device_buffer_map(struct healcl_device *device, const struct 
                                      cl_map_flags flags, uint64_t offset, uint64_t bytes,
                                      void **address, struct healcl_error *error)
 {
-    TRY(device_await_uploads(device, error));
-    TRY(device_map(device, TRACE_COMPUTE, buffer->memory, flags, offset, bytes, address, error));
+    TRY(device_map(device, &everything, buffer->memory, flags, offset, bytes, address, error));
     device_note_idle(device);
     return HEALCL_OK;
 }
@@ -456,26 +411,22 @@ enum healcl_status device_buffer_unmap(struct healcl_device *device, const struc
 {
     const struct launch_argument argument = {.buffer = buffer};
     const bool is_slab = buffer->slab != NULL; /* commands refer to its parts */
-    struct awaited_events awaited;
-    cl_event event = NULL;
-    overlap_begin(device,
-                  &(struct command_use){.argument_count = is_slab ? 0 : 1, .arguments = &argument},
-                  &awaited);
+    const struct command_use use = {.argument_count = is_slab ? 0 : 1, .arguments = &argument};
+    struct queued_command command = {.log = NULL};
+    TRY(command_begin(device, &command, &use, error));
     TRY_CALL(error, device->cl, clEnqueueUnmapMemObject, device->compute, buffer->memory, address,
-             AWAITED(awaited), device->overlaps ? &event : NULL);
-    overlap_end(device, event);
-    return HEALCL_OK;
+             EVENTS(command));
+    return command_end(device, &command, NULL, error);
 }
 
 enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
                                uint64_t offset, uint64_t bytes, void *memory,
                                struct healcl_error *error)
 {
-    if (bytes == 0)
-        return HEALCL_OK;
-    TRY(device_await_uploads(device, error));
     size_t span = trace_begin(device->trace, "wait", "wait for the device");
-    enum healcl_status status = move_now(device, buffer, offset, bytes, memory, NULL, error);
+    enum healcl_status status =
+        enqueue_transfer(device, &(struct transfer){"download", &everything, true, NULL}, buffer,
+                         offset, bytes, memory, NULL, error);
     trace_end(device->trace, span);
     return status;
 }
@@ -486,17 +437,8 @@ enum healcl_status device_read_later(struct healcl_device *device, const struct 
 {
     const struct launch_argument argument = {.buffer = buffer, .read_only = true};
     const struct command_use use = {.argument_count = 1, .arguments = &argument};
-    cl_event event = NULL;
-    if (bytes == 0)
-        return HEALCL_OK;
-    TRY(device_await_uploads(device, error));
-    enum healcl_status status =
-        enqueue_read(device, buffer, offset, bytes, memory, &use, "read", &event, error);
-    if (event && device->overlaps)
-        overlap_end(device, event);
-    else if (event)
-        (void)device->cl->clReleaseEvent(event);
-    return status;
+    return enqueue_transfer(device, &(struct transfer){"read", &use, false, NULL}, buffer, offset,
+                            bytes, memory, NULL, error);
 }
 
 static enum healcl_status download_mapped(struct healcl_device *device, const struct buffer *buffer,
@@ -534,16 +476,14 @@ static enum healcl_status begin_read(struct healcl_device *device, const struct 
                                      struct healcl_error *error)
 {
     const uint64_t most = device_piece_bytes(device);
-    cl_event event = NULL;
     read->bytes = bytes < most ? bytes : most;
     TRY(staging_turn(device, error));
     TRY(staging_take(device, read->bytes, &read->memory, error));
     read->half = device->staging.current;
-    enum healcl_status status = enqueue_read(device, buffer, offset, read->bytes, read->memory,
-                                             &(struct command_use){0}, "download", &event, error);
-    if (event)
-        staging_used_by(device, event);
-    TRY(status);
+    TRY(enqueue_transfer(device,
+                         &(struct transfer){"download", &everything, false,
+                                            &device->staging.halves[read->half].event},
+                         buffer, offset, read->bytes, read->memory, NULL, error));
     TRY_CALL(error, device->cl, clFlush, device->compute);
     return HEALCL_OK;
 }
@@ -591,7 +531,6 @@ enum healcl_status device_download(struct healcl_device *device, const struct bu
 {
     if (bytes == 0)
         return HEALCL_OK;
-    TRY(device_await_uploads(device, error));
     return (device_shares_memory(device) ? download_mapped : download_staged)(
         device, buffer, offset, bytes, taker, error);
 }
