@@ -131,7 +131,7 @@ int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board);
 
 /* The main function of such a process: `healcl compile-ahead SELECTOR -- FILE`, or a builder of
- * device_build_listed. The command is internal and not listed. Returns only if the arguments are
+ * device_build_ahead. The command is internal and not listed. Returns only if the arguments are
  * wrong. */
 #define COMPILE_AHEAD "compile-ahead"
 /* The command for struct device_opening, or NULL if the user wants no such processes. */

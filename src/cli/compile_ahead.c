@@ -5,7 +5,7 @@
  * Drivers for CPUs compile one program at a time in a process. A second process of this program
  * compiles the same plan, beginning at its end. Each process finds in the driver's cache what the
  * other has compiled, until they meet. For other devices several processes build programs
- * (device_build_listed).
+ * (device_build_ahead).
  */
 #include "cli/command_job.h"
 #include "cli/supervise.h"

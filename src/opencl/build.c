@@ -93,11 +93,12 @@ static enum healcl_status build_source(struct healcl_device *device, struct devi
     return HEALCL_OK;
 }
 
-/* Builds a program, or loads it from the package or the cache. Sets its status. The context must be
- * locked: other handles use the program then. */
-static void build(struct healcl_device *device, struct device_program *program,
-                  struct healcl_error *error)
+/* Builds a program, or loads it from the package or the cache. The context must be locked: other
+ * handles use the program then. */
+static enum healcl_status build(struct healcl_device *device, struct device_program *program,
+                                struct healcl_error *error)
 {
+    enum healcl_status status = HEALCL_OK;
     struct device_programs *programs = device->programs;
     const uint64_t start = monotonic_nanoseconds();
     char options[LAUNCH_OPTIONS_SIZE + 256];
@@ -106,16 +107,17 @@ static void build(struct healcl_device *device, struct device_program *program,
     snprintf(options, sizeof options, "%s%s%s", names_version ? "-cl-std=CL1.2 " : "",
              program->all_options, program->text ? " -cl-kernel-arg-info" : ""); /* launch.c */
     if (programs->package)
-        program->status = binary_load_packaged(device, program, error);
+        status = binary_load_packaged(device, program, error);
     else if (!*program->binary_name || !binary_load(device, program, options))
-        program->status = build_source(device, program, options, error);
-    if (program->status == HEALCL_OK || !programs->package)
+        status = build_source(device, program, options, error);
+    if (status == HEALCL_OK || !programs->package)
         ++*(program->loaded ? &programs->loaded : &programs->built);
     program->may_be_cached = !program->loaded;
-    if (program->status == HEALCL_OK)
+    if (status == HEALCL_OK)
         device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
                    program->loaded ? "its binary loaded" : "built",
                    (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
+    return status;
 }
 
 /* Notes that this process compiles a kernel or a program. If another process is compiling the same
@@ -146,16 +148,16 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
         (void)!kernel_find(device, launch, NULL);
 }
 
-/* Programs to build. Child processes build some of the first `missing` ones, and leave their
+/* Programs of a plan that are not cached. Child processes build most of them, and leave the
  * binaries in the cache. Each process, and this one, repeatedly takes a program that no other one
  * has taken. */
 struct builds {
     struct healcl_device *device; /* the handle that has listed them */
-    size_t count, missing;
     size_t process_count;
     int processes[BUILDS_AT_ONCE_MAX];
-    _Atomic uint32_t *states; /* of missing programs, in memory shared by all processes */
+    _Atomic uint32_t *states; /* of the programs, in memory shared by all processes */
     uint64_t deadline;        /* when this process stops waiting: monotonic_nanoseconds */
+    size_t count;
     struct device_program *items[];
 };
 
@@ -167,32 +169,44 @@ static bool take_program(_Atomic uint32_t *states, size_t program)
     return atomic_compare_exchange_strong(&states[program], &state, TAKEN);
 }
 
-/* Starts processes that build the first `missing` programs. Sets what is missing if any starts. */
-static void start_builders(struct builds *builds, size_t missing, size_t processes)
+/* Returns how many processes build `programs` programs; this one counts. */
+static size_t worker_count(const struct healcl_device *device, size_t programs)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t most = device->tuning.builds_at_once;
+    most = cores > 0 && (size_t)cores < most ? (size_t)cores : most;
+    return programs < most ? programs : most;
+}
+
+static void start_processes(struct builds *builds)
 {
     enum { AWAITED_SECONDS = 60, SIZE_TEXT = 24 }; /* a driver may hang there */
     const struct healcl_device *device = builds->device;
-    char selector[24], (*sizes)[SIZE_TEXT] = calloc(missing, sizeof *sizes);
-    const char **arguments = calloc(4 + 3 * missing, sizeof *arguments), **next = arguments;
+    const size_t workers = worker_count(device, builds->count);
+    char selector[24], (*sizes)[SIZE_TEXT] = calloc(builds->count + 1, sizeof *sizes);
+    const char **arguments = calloc(4 + 3 * builds->count, sizeof *arguments), **next = arguments;
     void *states = NULL;
     builds->deadline = monotonic_nanoseconds() + UINT64_C(1000000000) * AWAITED_SECONDS;
     snprintf(selector, sizeof selector, "%u:%u", device->info.platform_index,
              device->info.device_index);
-    if (sizes && arguments) {
+    if (sizes && arguments && workers > 1) {
+        const size_t span =
+            trace_begin(device->programs->opening_trace, "build", "start processes");
         *next++ = "healcl";
         *next++ = device->programs->builder;
         *next++ = selector;
-        for (size_t i = 0; i < missing; i++) {
+        for (size_t i = 0; i < builds->count; i++) {
             snprintf(sizes[i], SIZE_TEXT, "%zu", builds->items[i]->local_size);
             *next++ = builds->items[i]->name;
             *next++ = builds->items[i]->options;
             *next++ = sizes[i];
         }
-        builds->process_count = process_start_beside(
-            arguments, processes, missing * sizeof *builds->states, &states, builds->processes);
+        builds->process_count =
+            process_start_beside(arguments, workers - 1, builds->count * sizeof *builds->states,
+                                 &states, builds->processes);
         builds->states = states;
+        trace_end(device->programs->opening_trace, span);
     }
-    builds->missing = builds->process_count > 0 ? missing : 0;
     free(arguments);
     free(sizes);
 }
@@ -205,30 +219,14 @@ static bool any_builder_runs(const struct builds *builds)
     return false;
 }
 
-static bool is_tried(const struct device_program *program)
+/* Whether a program is neither built nor cached nor among the builds. */
+static bool is_missing(const struct builds *builds, const struct device_program *program)
 {
-    return program->id || program->status != HEALCL_OK;
-}
-
-/* Builds a program, unless that was tried before. */
-static void build_item(struct builds *builds, size_t item)
-{
-    struct trace *trace = builds->device->programs->opening_trace;
-    struct device_program *program = builds->items[item];
-    if (is_tried(program))
-        return;
-    const size_t span = trace_begin(trace, "build", trace_keep(trace, program->name));
-    build(builds->device, program, NULL);
-    trace_end(trace, span);
-}
-
-/* Returns how many processes build `programs` programs; this one counts. */
-static size_t worker_count(const struct healcl_device *device, size_t programs)
-{
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t most = device->tuning.builds_at_once;
-    most = cores > 0 && (size_t)cores < most ? (size_t)cores : most;
-    return programs < most ? programs : most;
+    for (size_t i = 0; i < builds->count; i++)
+        if (builds->items[i] == program)
+            return false;
+    return !program->id && *program->binary_name &&
+           !cache_has(builds->device->programs->cache_directory, program->binary_name);
 }
 
 /* The largest first: names of transforms and sums, in reverse, come before core's. */
@@ -238,108 +236,53 @@ static int by_name(const void *a, const void *b)
                   (*(struct device_program *const *)a)->name);
 }
 
-/* Has child processes build programs that are not cached. */
-static void start_processes(struct builds *builds)
+/* Finds what is missing of a handle's listed programs. Returns NULL if memory runs out. */
+static struct builds *find_missing(struct healcl_device *device)
 {
-    const struct device_programs *programs = builds->device->programs;
-    struct trace *trace = programs->opening_trace;
-    const char *directory = programs->cache_directory;
-    size_t missing = 0;
-    if (!programs->builder || programs->added || !directory || !cache_can_write(directory))
-        return;
-    for (size_t i = 0; i < builds->count; i++) {
-        struct device_program *program = builds->items[i];
-        if (!*program->binary_name || cache_has(directory, program->binary_name))
-            continue;
-        builds->items[i] = builds->items[missing];
-        builds->items[missing++] = program;
-    }
-    const size_t workers = worker_count(builds->device, missing);
-    if (workers < 2)
-        return;
-    qsort(builds->items, missing, sizeof *builds->items, by_name);
-    const size_t span = trace_begin(trace, "build", "start processes");
-    start_builders(builds, missing, workers - 1);
-    trace_end(trace, span);
-}
-
-/* Builds what no child process has taken, and waits for the others. */
-static void build_beside_processes(struct builds *builds)
-{
-    struct trace *trace = builds->device->programs->opening_trace;
-    if (builds->missing == 0)
-        return;
-    for (size_t i = 0; i < builds->missing; i++)
-        if (!is_tried(builds->items[i]) && take_program(builds->states, i))
-            build_item(builds, i);
-    const size_t span = trace_begin(trace, "build", "wait for processes");
-    for (size_t i = 0; i < builds->missing; i++)
-        while (!is_tried(builds->items[i]) && builds->states[i] != BUILT &&
-               monotonic_nanoseconds() < builds->deadline && any_builder_runs(builds))
-            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    trace_end(trace, span);
-}
-
-static bool has_item(const struct builds *builds, const struct device_program *program)
-{
-    for (size_t i = 0; i < builds->count; i++)
-        if (builds->items[i] == program)
-            return true;
-    return false;
-}
-
-/* Begins to build what a handle has listed. Returns NULL where memory ran out. */
-static struct builds *begin_builds(struct healcl_device *device)
-{
-    size_t count = 0;
+    size_t most = 0;
     for (struct kernel *kernel = device->programs->kernels; kernel; kernel = kernel->next)
-        count++;
-    struct builds *builds = calloc(1, sizeof *builds + count * sizeof *builds->items);
+        most++;
+    struct builds *builds = calloc(1, sizeof *builds + most * sizeof *builds->items);
     if (!builds)
         return NULL;
     builds->device = device;
     (void)pthread_mutex_lock(&device->shared->lock);
     for (struct kernel *kernel = device->programs->kernels; kernel; kernel = kernel->next)
-        if (!is_tried(kernel->program) && !has_item(builds, kernel->program))
+        if (is_missing(builds, kernel->program))
             builds->items[builds->count++] = kernel->program;
     (void)pthread_mutex_unlock(&device->shared->lock);
-    start_processes(builds);
+    qsort(builds->items, builds->count, sizeof *builds->items, by_name);
     return builds;
 }
 
-static void drop_builds(struct builds *builds)
-{
-    for (size_t i = 0; i < builds->process_count; i++)
-        process_stop(builds->processes[i]);
-    free(builds);
-}
-
-static void end_builds(struct builds *builds)
+/* Builds what no child process has taken, and waits for the others. */
+static void end_builds(struct builds *builds, struct trace *trace)
 {
     struct healcl_device *device = builds->device;
     /* Others who want the same programs wait. */
     (void)pthread_mutex_lock(&device->shared->lock);
-    build_beside_processes(builds);
+    for (size_t i = 0; i < builds->count; i++) {
+        struct device_program *program = builds->items[i];
+        if (!take_program(builds->states, i))
+            continue;
+        const size_t span = trace_begin(trace, "build", trace_keep(trace, program->name));
+        if (!program->id)
+            (void)!build(device, program, NULL);
+        builds->states[i] = BUILT;
+        trace_end(trace, span);
+    }
+    const size_t span = trace_begin(trace, "build", "wait for processes");
     for (size_t i = 0; i < builds->count; i++)
-        build_item(builds, i);
+        while (builds->states[i] != BUILT && monotonic_nanoseconds() < builds->deadline &&
+               any_builder_runs(builds))
+            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    trace_end(trace, span);
     (void)pthread_mutex_unlock(&device->shared->lock);
-    if (device->programs->keeps_binaries)
-        for (size_t i = 0; i < builds->count; i++)
-            program_save(device, builds->items[i]);
-    drop_builds(builds);
-}
-
-void device_build_listed(struct healcl_device *device)
-{
-    struct builds *builds = begin_builds(device);
-    if (builds)
-        end_builds(builds);
 }
 
 void device_build_beside(struct healcl_device *device, char *const *arguments, size_t count)
 {
     _Atomic uint32_t *states = process_shared(count / 3 * sizeof *states);
-    device->tuning.builds_at_once = 1;
     for (size_t i = 0; states && i < count / 3; i++) {
         char *const *about = arguments + 3 * i;
         const struct launch launch = {.program = about[0],
@@ -348,28 +291,38 @@ void device_build_beside(struct healcl_device *device, char *const *arguments, s
                                       .local_size = strtoul(about[2], NULL, 10)};
         if (!take_program(states, i))
             continue;
-        device_list_program(device, &launch);
-        device_build_listed(device);
+        if (kernel_find(device, &launch, NULL) == HEALCL_OK) {
+            struct device_program *program = device->programs->kernels->program;
+            (void)!build(device, program, NULL); /* this process has one thread */
+            program_save(device, program);
+        }
         states[i] = BUILT;
     }
 }
 
-/* Has all programs of a plan listed by a handle beside the device, which leaves them to it, and
- * begins to build them. */
-static struct builds *begin_plan(struct healcl_device *device, const struct program_lister *lister,
-                                 struct trace *trace)
+void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
+                        struct trace *trace)
 {
+    struct device_programs *programs = device->programs;
     struct healcl_device *beside;
-    if (device_open_beside(device, &beside, NULL) != HEALCL_OK)
-        return NULL;
+    if (!lister->list || !programs->builder || device->tuning.builds_at_once == 1 ||
+        programs->package || programs->added || !programs->keeps_binaries ||
+        !programs->cache_directory || !cache_can_write(programs->cache_directory) ||
+        device_open_beside(device, &beside, NULL) != HEALCL_OK)
+        return;
     beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
-    beside->programs->builder = device->programs->keeps_binaries ? device->programs->builder : NULL;
+    beside->programs->builder = programs->builder;
     beside->programs->opening_trace = trace;
     lister->list(lister->plan, beside);
-    struct builds *builds = begin_builds(beside);
-    if (!builds)
-        device_close(beside);
-    return builds;
+    struct builds *builds = find_missing(beside);
+    if (builds)
+        start_processes(builds);
+    if (builds && builds->process_count > 0) {
+        programs->begun = builds;
+        return;
+    }
+    free(builds);
+    device_close(beside);
 }
 
 void device_build_abandon(struct healcl_device *device)
@@ -378,9 +331,10 @@ void device_build_abandon(struct healcl_device *device)
     device->programs->begun = NULL;
     if (!builds)
         return;
-    struct healcl_device *beside = builds->device;
-    drop_builds(builds);
-    device_close(beside);
+    for (size_t i = 0; i < builds->process_count; i++)
+        process_stop(builds->processes[i]);
+    device_close(builds->device);
+    free(builds);
 }
 
 /* Before the first program of a plan is built that is neither shared nor cached: has all of them
@@ -389,32 +343,18 @@ static void build_plan(struct healcl_device *device, const struct device_program
 {
     struct device_programs *programs = device->programs;
     const struct program_lister lister = programs->lister;
-    struct builds *builds = programs->begun;
-    if (!lister.list || first->text || device->tuning.builds_at_once == 1 || programs->package ||
-        (!builds && *first->binary_name &&
+    if (!lister.list || first->text ||
+        (!programs->begun && *first->binary_name &&
          cache_has(programs->cache_directory, first->binary_name)))
         return;
     programs->lister.list = NULL;
-    programs->begun = NULL;
-    if (!builds)
-        builds = begin_plan(device, &lister, device->trace);
-    if (!builds)
+    if (!programs->begun)
+        device_build_ahead(device, &lister, device->trace);
+    if (!programs->begun)
         return;
-    struct healcl_device *beside = builds->device;
-    beside->programs->opening_trace = device->trace;
-    end_builds(builds);
-    programs->built += beside->programs->built;
-    programs->loaded += beside->programs->loaded;
-    device_close(beside);
-}
-
-void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
-                        struct trace *trace)
-{
-    const struct device_programs *programs = device->programs;
-    if (lister->list && device->tuning.builds_at_once > 1 && !programs->package &&
-        programs->keeps_binaries && programs->builder)
-        device->programs->begun = begin_plan(device, lister, trace);
+    end_builds(programs->begun, device->trace);
+    programs->built += programs->begun->device->programs->built;
+    device_build_abandon(device);
 }
 
 /* Another handle may build the same program now: this one waits for it. */
@@ -434,8 +374,7 @@ static enum healcl_status build_or_share(struct healcl_device *device,
         error_because(error, HEALCL_CAUSE_UNSUPPORTED);
     } else if (!program->id) {
         begin_compiling(device, program->hash);
-        build(device, program, error);
-        status = program->status;
+        status = build(device, program, error);
         if (status != HEALCL_OK && error && error->cause == HEALCL_CAUSE_UNSUPPORTED &&
             (programs->keeps_failures || program->text))
             program->failure = strdup(error->message);

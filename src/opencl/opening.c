@@ -42,6 +42,7 @@ static enum healcl_status open_and_test(const struct opencl *cl,
         return status;
     }
     (*device)->programs->first_launches = 0; /* no run has launched anything yet */
+    (*device)->programs->lister = opening->lister;
     return HEALCL_OK;
 }
 

@@ -43,7 +43,7 @@ struct compile_board {
 struct device_opening {
     struct trace *trace;          /* for spans of the self-test; or NULL */
     struct compile_board *board;  /* shared with the process that compiles ahead; or NULL */
-    const char *builder;          /* a command: see device_build_listed; or NULL */
+    const char *builder;          /* a command: see device_build_ahead; or NULL */
     struct program_lister lister; /* for device_build_ahead; list may be NULL */
 };
 

@@ -34,9 +34,9 @@ struct device_programs {
     struct program_lister {
         void (*list)(const void *plan, struct healcl_device *beside); /* NULL without a lister */
         const void *plan;
-    } lister;             /* device_build_listed */
+    } lister;             /* for device_build_ahead, before the first program of its plan */
     struct builds *begun; /* by device_build_ahead; or NULL */
-    const char *builder;  /* device_build_listed; or NULL */
+    const char *builder;  /* for device_build_ahead; or NULL */
     const void **failed;  /* other vendors' kernels that could not be built */
     size_t failed_count, failed_capacity;
     const struct launch_observer *observer; /* or NULL */
@@ -114,7 +114,6 @@ struct device_program {
     bool loaded;      /* from a binary */
     bool discarded;   /* it can no longer be found */
     atomic_bool may_be_cached; /* it is not yet, and its kernels accept their launches' arguments */
-    enum healcl_status status; /* of the last attempt to build it */
     char *failure;             /* why it cannot be built; NULL: it can */
     const char *prefix;        /* of its kernels' names in the package's image; or NULL */
     struct shared_kernel *kernels;
@@ -186,29 +185,22 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
 /* Identifies the program of a launch. */
 uint64_t launch_program_hash(const struct launch *launch);
 
-/* Adds the kernel of a launch to those of the handle, for device_build_listed. Its program must be
- * one of cl/, or added. */
+/* Adds the kernel of a launch to those of the handle, for a lister. Its program must be one of cl/,
+ * or added. */
 void device_list_program(struct healcl_device *device, const struct launch *launch);
 
 /*
- * Builds the listed programs, or loads them from the cache. Other handles on the context then find
- * them. Programs that cannot be built are left out: their launches
- * report the error.
+ * Starts child processes that build those programs of a plan that are not cached. The lister lists
+ * them on a second handle.
  *
- * If the handle has a builder, the name of a command of this program, and caches binaries, then
- * builds_at_once processes build programs that are not cached: this one and child processes. Their
- * command line is "healcl BUILDER SELECTOR", and each program's name, options and size of
- * work-groups.
+ * The handle must have a builder, the name of a command of this program, and cache binaries. Then
+ * builds_at_once processes build: this one and child processes. Their command line is "healcl
+ * BUILDER SELECTOR", and each program's name, options and size of work-groups.
  *
- * A handle with a lister builds all programs of a plan this way before it builds the first one. The
- * lister makes the plan's launches on a second handle, which lists them.
+ * Called before the self-test, which takes as long as some programs, or before the handle builds
+ * the first program of the plan. Then it builds what no child process has taken, and waits for the
+ * others. Launches report errors of programs that cannot be built. trace: for spans, or NULL.
  */
-void device_build_listed(struct healcl_device *device);
-
-/* Starts the child processes that build a plan's programs, if the handle has a builder. Called
- * before the self-test, which takes as long as some programs. The handle builds the other programs,
- * and loads all, before its first program of the plan. Spans are added to the trace, which may be
- * NULL. */
 void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
                         struct trace *trace);
 

@@ -618,9 +618,6 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
 static void destroy(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    struct program_lister *lister = &self->launcher.device->programs->lister;
-    if (lister->plan == self->launcher.plan)
-        *lister = (struct program_lister){NULL, NULL};
     forget_downloads(self);
     for (size_t i = 0; self->base.fallbacks && i < operation_count(self->launcher.plan->table); i++)
         free(self->base.fallbacks[i].reason);
@@ -686,7 +683,6 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
         destroy(&self->base);
         return status;
     }
-    device->programs->lister = (struct program_lister){device_executor_list_programs, plan};
     *result = &self->base;
     return HEALCL_OK;
 }

@@ -152,39 +152,6 @@ static void misses_what_there_is_not(void **state)
     healcl_device_close(device);
 }
 
-/* ---------------------------------------------------------------- side by side */
-
-/* What is listed is built, and found by handles beside. An error is the launch's. */
-static void builds_listed(void **state)
-{
-    (void)state;
-    enum { PROGRAMS = 5, BROKEN = 2 };
-    struct healcl_device *device = NULL, *beside = NULL;
-    struct launch launch = simple;
-    char options[16];
-    launch.options = options;
-    OK(device_open(helper_loader(), NULL, &device, &error));
-    OK(device_add_program(device, "simple", "#if X == 2\n#error\n#endif\nKERNEL f(uint a) { }\n",
-                          &error));
-    OK(device_open_beside(device, &beside, &error));
-    for (int i = 0; i < 2 * PROGRAMS; i++) { /* each twice */
-        snprintf(options, sizeof options, "-D X=%d", i % PROGRAMS);
-        device_list_program(beside, &launch);
-    }
-    device_build_listed(beside);
-    assert_int_equal(beside->programs->built, PROGRAMS);
-    healcl_device_close(beside);
-    for (int i = 0; i < PROGRAMS; i++) {
-        snprintf(options, sizeof options, "-D X=%d", i);
-        assert_int_equal(device_attach(device, &launch, &(struct kernel *){NULL}, &error),
-                         i == BROKEN ? HEALCL_DEVICE : HEALCL_OK);
-    }
-    assert_int_equal(device->programs->built, 1); /* once more, for its error */
-    assert_non_null(strstr(error.message, "program 'simple' does not build on "));
-    healcl_error_clear(&error);
-    healcl_device_close(device);
-}
-
 /* ---------------------------------------------------------------- binaries */
 
 static char directory[64];
@@ -496,7 +463,6 @@ int main(void)
         DEVICE_TEST(later_sources_win),
         DEVICE_TEST(shows_the_build_log),
         DEVICE_TEST(misses_what_there_is_not),
-        DEVICE_TEST(builds_listed),
         CACHE_TEST(keeps_binaries),
         CACHE_TEST(keeps_cheap_binaries),
         CACHE_TEST(keeps_binaries_apart_by_options_of_the_driver),
