@@ -119,7 +119,7 @@ static uint64_t residue_of(int64_t value, const struct modulus *modulus)
     const int64_t q = (int64_t)modulus->value;
     if ((uint64_t)value < modulus->value)
         return (uint64_t)value;
-    const int64_t rest = value % q;
+    const int64_t rest = q > 0 ? value % q : 0; /* no modulus is below 1 */
     return (uint64_t)(rest < 0 ? rest + q : rest);
 }
 
