@@ -1,5 +1,4 @@
 /* healcl bench */
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/command_job.h"

@@ -1,6 +1,4 @@
 /* healcl check */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,9 +1,7 @@
 /* healcl compare. This process never uses OpenCL. All facts about devices come from child
  * processes, so that drivers cannot harm it. */
 #include <ftw.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command_job.h"

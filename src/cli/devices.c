@@ -1,6 +1,5 @@
 /* healcl devices */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 /* healcl inspect: the contents of a transcript, the effect of passes, and the kernels that run
  * it. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command_job.h"

@@ -1,6 +1,4 @@
 /* healcl run */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command_job.h"

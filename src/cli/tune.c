@@ -1,6 +1,5 @@
 /* healcl tune */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

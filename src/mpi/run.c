@@ -1,6 +1,4 @@
 /* healcl-mpi run: one transcript, split among ranks. */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "cli/report.h"
 #include "cli/requests.h"
