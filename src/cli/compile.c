@@ -372,23 +372,19 @@ static void print_compile(void *context, const cJSON *document, const struct sty
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
-    {"output", 'o', OPTION_NEW_FILE, "PACKAGE", "the file to write",
-     KEPT_IN(struct compile_command, output)},
-    {"cache", 0, OPTION_FLAG, NULL,
+    {"output", 'o', OPTION_NEW_FILE, "PACKAGE", KEPT_IN(struct compile_command, output),
+     "the file to write"},
+    {"cache", 0, OPTION_FLAG, NULL, KEPT_IN(struct compile_command, cache),
      "store the binaries in HEALCL_CACHE_DIR instead, for later runs with the same device, driver "
-     "and sources; without FILE, those of the bundled transcripts",
-     KEPT_IN(struct compile_command, cache)},
-    {"emit", 0, OPTION_NEW_FOLDER, "FOLDER",
+     "and sources; without FILE, those of the bundled transcripts"},
+    {"emit", 0, OPTION_NEW_FOLDER, "FOLDER", KEPT_IN(struct compile_command, emit),
      "write the programs' sources to FOLDER instead, with a script that compiles them for TARGET; "
-     "this machine need not have that device",
-     KEPT_IN(struct compile_command, emit)},
-    {"target", 0, OPTION_WORD, "TARGET",
+     "this machine need not have that device"},
+    {"target", 0, OPTION_WORD, "TARGET", KEPT_IN(struct compile_command, target),
      "the target of --emit: gfx90a or another of AMD's, sm_90 or another of NVIDIA's, fpga, spirv, "
-     "or a name that Intel's ocloc knows, such as dg2",
-     KEPT_IN(struct compile_command, target)},
-    {"from", 0, OPTION_FOLDER, "FOLDER",
-     "make a package from what the script of --emit has compiled, for a device of this machine",
-     KEPT_IN(struct compile_command, from)},
+     "or a name that Intel's ocloc knows, such as dg2"},
+    {"from", 0, OPTION_FOLDER, "FOLDER", KEPT_IN(struct compile_command, from),
+     "make a package from what the script of --emit has compiled, for a device of this machine"},
     {EXPAND_OPTION},
     {OPS_OPTION},
     {TRUST_OPTION},
