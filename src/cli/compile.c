@@ -89,18 +89,18 @@ static enum healcl_status get_binary(const struct compile_command *self,
 /* Runs all transcripts, to build their programs, and begins the manifest. */
 static enum healcl_status build_all(struct compile_command *self, struct healcl_error *error)
 {
-    char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
+    char tuning[TUNING_TEXT_SIZE];
     TRY(open_device(self, error));
     /* The package must also contain the self-test's programs. */
     TRY(self_test_run(self->job.device, error));
     TRY(run_files(self, error));
     tuning_format(&self->job.device->tuning, tuning);
-    kernel_choices_format(&self->job.device->programs->choices, choices);
     cJSON *manifest = self->package->manifest = cJSON_CreateObject();
     JSON_ADD(manifest, STRING("format", "healcl package"), NUMBER("abi", PACKAGE_ABI),
              STRING("healcl", HEALCL_VERSION));
     name_device(manifest, &self->job.device->info);
-    JSON_ADD(manifest, STRING("tuning", tuning), STRING("choices", choices));
+    JSON_ADD(manifest, STRING("tuning", tuning),
+             STRING("choices", self->job.device->programs->choices.text));
     return HEALCL_OK;
 }
 

@@ -190,9 +190,9 @@ static enum healcl_status new_device(struct device_context *shared, struct healc
     return HEALCL_OK;
 }
 
-static enum healcl_status choose_and_open(const struct opencl *cl,
-                                          const struct healcl_device_options *options,
-                                          struct healcl_device **device, struct healcl_error *error)
+enum healcl_status device_open_with(const struct opencl *cl,
+                                    const struct healcl_device_options *options,
+                                    struct healcl_device **device, struct healcl_error *error)
 {
     *device = NULL;
     struct device_info info;
@@ -221,21 +221,14 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
     return HEALCL_OK;
 }
 
-enum healcl_status device_open_with(const struct opencl *cl,
-                                    const struct healcl_device_options *options,
-                                    struct healcl_device **device, struct healcl_error *error)
-{
-    opening_begin();
-    enum healcl_status status = choose_and_open(cl, options, device, error);
-    opening_end();
-    return status;
-}
-
 enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                struct healcl_device **device, struct healcl_error *error)
 {
-    return device_open_with(cl, &(struct healcl_device_options){.selector = selector}, device,
-                            error);
+    const struct healcl_device_options options = {.selector = selector};
+    opening_begin();
+    enum healcl_status status = device_open_with(cl, &options, device, error);
+    opening_end();
+    return status;
 }
 
 /* ---------------------------------------------------------------- another handle */

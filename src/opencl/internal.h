@@ -236,6 +236,12 @@ void device_programs_release(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- device.c */
 
+/* As device_open, with all options except the queue: see device_take_queue. Called between
+ * opening_begin and opening_end. */
+enum healcl_status device_open_with(const struct opencl *cl,
+                                    const struct healcl_device_options *options,
+                                    struct healcl_device **device, struct healcl_error *error);
+
 /* As healcl_device_close, for a handle that has not called device_build_ahead. */
 void device_close(struct healcl_device *device);
 
