@@ -160,11 +160,6 @@ void staging_release(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- source.c */
 
-struct program_source {
-    struct program_source *next;
-    const char *name, *text;
-};
-
 enum { PROGRAM_TEXTS = 6, PROGRAM_LINE_SIZE = 384 };
 
 /* The texts that a program is built from. A line before each makes compilers name our files. */
