@@ -176,7 +176,7 @@ def write_random(seeds, operations, elements, path):
     for seed in seeds:
         transcript.rng = Rng(seed)
         program = RandomProgram(transcript, elements)
-        program.run(operations)
+        program.run(operations, loops=15)
         if seed != seeds[-1]:
             transcript.free(*program.pool)
     with open(path, "w", encoding="utf-8", newline="") as file:

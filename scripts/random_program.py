@@ -30,9 +30,11 @@ class RandomProgram:
         self.pool = []  # names that are bound, newest last
         self.segment_open = False
 
-    def run(self, operations):
-        """`operations` random steps, then downloads of every tensor that is left."""
+    def run(self, operations, loops=0):
+        """`operations` random steps, then downloads of every tensor that is left. loops: the weight
+        of step_loop."""
         steps = [step for step, weight in self.STEPS for _ in range(weight)]
+        steps += [RandomProgram.step_loop] * loops
         for _ in range(operations):
             self.borders()
             self.rng.choice(steps)(self)
@@ -485,6 +487,55 @@ class RandomProgram:
         args = [a, b, q, self.hint(), self.hint(), perm, out,
                 apply_perm if rng.chance(50) else int(apply_perm)]
         self.finish(self.last_call("modmul_axis_sum", *args, *([axis] if form == 9 else [])), a, b, perm)
+
+    def step_loop(self):
+        """Products that are added one after the other: each in a tensor of its own, in an operand or
+        in place. Their factors may be sums, and are freed or written in between."""
+        rng, dtype = self.rng, self.rng.choice(WIDE)
+        shape, total = self.shape(0, 5, 2), None
+        p = self.scalar_modulus(dtype) if rng.chance(20) else self.t.upload(  # which nothing writes
+            self.moduli(self.broadcast_shapes(shape, 2)[0], dtype))
+        kept, in_place = [p], rng.chance(50)
+        for _ in range(rng.between(2, 9)):
+            a, b = (self.draw(one, dtype) for one in self.broadcast_shapes(shape, 2))
+            product = self.keep(self.t.empty(shape, dtype)) if rng.chance(80) else self.output(
+                shape, dtype, [a, b])
+            if total and product.name == total.name:
+                continue
+            kept = [p, product] + [total] * (total is not None)
+            if rng.chance(15):
+                self.t.op("_modsum", a, b, p, product)
+                a = product
+            self.t.op("_modmul", a, b, p, product)
+            self.drop_some([a, b], kept, 60)
+            if rng.chance(25):
+                self.between(kept)
+            if total:
+                out = total if in_place and not self.overlaps_itself(total) else self.keep(
+                    self.t.empty(shape, dtype))
+                self.t.op("_modsum", *((total, product) if rng.chance(50) else (product, total)), p, out)
+                self.drop_some([product, total], [p, out], 80)
+                total = out
+            else:
+                total = product
+        if isinstance(p, Handle):
+            self.t.free(p)
+        if total:
+            self.finish(total)
+
+    def drop_some(self, handles, kept, percent):
+        for handle in handles:
+            if all(getattr(other, "name", None) != handle.name for other in kept):
+                self.maybe_drop(handle, percent)
+
+    def between(self, kept):
+        """A random step that leaves the names of `kept`, but perhaps not their memory."""
+        names = [handle.name for handle in kept if isinstance(handle, Handle)]
+        held = [handle for handle in self.pool if handle.name in names]
+        self.pool = [handle for handle in self.pool if handle.name not in names]
+        self.rng.choice((RandomProgram.step_modular, RandomProgram.step_mod, RandomProgram.step_fill,
+                         RandomProgram.step_transform, RandomProgram.step_take_along_axis))(self)
+        self.pool += held
 
     # Steps: transforms
 
