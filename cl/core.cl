@@ -14,6 +14,7 @@
 #endif
 #ifndef WIDE /* these use vectors of elements */
 #include "core/sums.cl"
+#include "core/multiply_add.cl"
 #include "core/transform.cl"
 #include "core/twiddles.cl"
 #include "core/checks.cl"

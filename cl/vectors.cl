@@ -10,4 +10,6 @@
 #ifdef __OPENCL_C_VERSION__ /* the tests' C compiler only has vectors of one lane */
 #include "base/groups.cl"
 #include "modular/interleaved.cl"
+#include "modular/factors.cl"
+#include "modular/multiply_add.cl"
 #endif

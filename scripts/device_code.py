@@ -530,7 +530,7 @@ def check_counts(counts):
 # ------------------------------------------------------------------ tables
 
 FAMILIES = [
-    ("elementwise", r"(modmul|modsum|mod|modneg|chain)(_(table|residues|repeated|repeated_residues|constant))?|absolute"),
+    ("elementwise", r"(modmul|modsum|mod|modneg|chain)(_(table|residues|repeated|repeated_residues|constant))?|absolute|multiply_add"),
     ("sums", r".*axis_.*sum.*"),
     ("transforms", r"i?ntt_.*"),
     ("copies and fills", r"copy.*|fill.*"),

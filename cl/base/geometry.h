@@ -88,6 +88,15 @@ enum { SUM_COLUMNS = 64, SUM_ROWS = 64, SUM_TERMS = 1 << 30 };
 /* cl/modular/interleaved.cl: groups of one, two or four elements in a block of a work-item. */
 enum { INTERLEAVED_GROUPS = 512 };
 
+/* cl/modular/factors.cl: the operands of multiply_add, except out and p. The element at an index is
+ * at offset + index[last] * stride[0] + index[last - 1] * stride[1] + ... Bit k of `has`: operand k
+ * exists. With ten buffers they take 256 bytes of arguments, which all devices accept. */
+enum { PRODUCTS = 3, PRODUCT_AXES = 4, FACTORS_ADDEND = 2, FACTORS_ALL = 1 + 2 * PRODUCTS };
+struct factors {
+    cl_base_long offset[FACTORS_ALL];
+    cl_base_uint stride[FACTORS_ALL][PRODUCT_AXES], has;
+};
+
 /* cl/sum/items.cl: distances between the rows of a work-item, between terms, and between elements
  * along n. With a permutation n has 2^log2_n elements. With SHORT_AXIS, sums of the last index
  * along that axis have short_terms terms. */

@@ -1,6 +1,8 @@
 #include "cli/json.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/text.h"

@@ -1,5 +1,7 @@
 /* healcl pack */
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -179,9 +181,10 @@ static void print_pack(void *context, const cJSON *document, const struct style 
 }
 
 static const struct command_option options[] = {
-    {"output", 'o', OPTION_NEW_FILE, "OUT", KEPT_IN(struct pack_command, output),
+    {"output", 'o', OPTION_NEW_FILE, "OUT",
      "the transcript to write, with OUT.bin beside it; by default digits.packed.json for "
-     "digits.json"},
+     "digits.json",
+     KEPT_IN(struct pack_command, output)},
     {HELP_OPTION},
 };
 

@@ -1,5 +1,7 @@
 #include "cli/requests.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/progress.h"

@@ -1,4 +1,6 @@
 /* The report of a run: docs/JSON.md. */
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/requests.h"

@@ -1,6 +1,7 @@
 #include "cli/text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/xmalloc.h"

@@ -1,5 +1,6 @@
 #include "core/layout.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -323,6 +324,21 @@ struct layout layout_drop_axis(const struct layout *layout, uint32_t axis)
         view.stride[i] = layout->stride[i + 1];
     }
     return view;
+}
+
+void layouts_simplify(struct layout *views, uint32_t count)
+{
+    for (uint32_t axis = views->rank; axis-- > 0 && views->rank > 1;) {
+        const bool is_single = views->shape[axis] == 1;
+        bool joins = axis + 1 < views->rank;
+        for (uint32_t i = 0; i < count && joins; i++)
+            joins = views[i].stride[axis] == views[i].stride[axis + 1] * views[i].shape[axis + 1];
+        for (uint32_t i = 0; i < count && (is_single || joins); i++) {
+            if (!is_single)
+                views[i].shape[axis + 1] *= views[i].shape[axis];
+            views[i] = layout_drop_axis(&views[i], axis);
+        }
+    }
 }
 
 struct layout layout_own_elements(const struct layout *layout)

@@ -9,6 +9,9 @@
 #ifndef HEALCL_CORE_LAYOUT_H
 #define HEALCL_CORE_LAYOUT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/status.h"
 
 enum {
@@ -107,6 +110,10 @@ enum healcl_status layout_index(const struct layout *layout, const struct healcl
 struct layout layout_narrow(const struct layout *layout, uint32_t axis, int64_t start,
                             int64_t size);
 
+/* Drops axes of size 1 from views of one shape, and joins axes that are evenly strided in all of
+ * them. At least one axis remains. */
+void layouts_simplify(struct layout *views, uint32_t count);
+
 /* Writes the shape into text, such as "[2, 3]", cut off with "..." if it does not fit. Returns
  * text. */
 enum { SHAPE_TEXT_SIZE = 160 };
@@ -124,7 +131,7 @@ const char *layout_index_text(const struct layout *layout, int64_t position,
  * of that shape:
  *     for (walk_init(&walk, n, layouts); walk.left > 0; walk_next(&walk)) use(walk.position[0]);
  */
-enum { WALK_LAYOUTS = 5 };
+enum { WALK_LAYOUTS = 9 };
 
 struct walk {
     int64_t left; /* elements still to visit, this one included */

@@ -76,6 +76,10 @@ struct variant_plan {
         struct axis_sum sum;
         struct products products;
         struct transform_passes passes;
+        struct {
+            struct factors factors;
+            bool is_periodic; /* moduli are, along the last axis */
+        };
         size_t local_size; /* digits of the full modulus */
     };
 };

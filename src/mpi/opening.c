@@ -1,5 +1,6 @@
 #include "mpi/opening.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "opencl/opening.h"

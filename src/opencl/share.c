@@ -233,6 +233,11 @@ void device_programs_release(struct healcl_device *device)
     for (; programs->kernels; kernel_drop(device))
         if (programs->keeps_binaries)
             program_save(device, programs->kernels->program);
+    while (programs->added) {
+        struct program_source *source = programs->added;
+        programs->added = source->next;
+        free(source);
+    }
     free(programs->cache_directory);
     free(programs->warnings);
     free(programs->failed);

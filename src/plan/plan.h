@@ -78,7 +78,9 @@ enum {
     STEP_INPUTS = 8,
     STEP_OUT = STEP_INPUTS, /* index of the output among the operands */
     STEP_OPERANDS,
-    NO_INPUT = -1 /* where an input's index could stand */
+    NO_INPUT = -1,     /* where an input's index could stand */
+    STEP_PRODUCTS = 3, /* of a STEP_MULTIPLY_ADD */
+    STEP_PRODUCT_AXES = 4
 };
 
 /* What is known about the elements that a step writes. */
@@ -173,6 +175,21 @@ struct step {
 static inline const struct tensor *step_operand(const struct step *step, int i)
 {
     return step->operands[i];
+}
+
+/* The inputs that hold the factors of product i of a STEP_MULTIPLY_ADD: this one and the next. */
+static inline int step_factors(int i)
+{
+    return i > 0 ? 2 * i + 2 : 0;
+}
+
+/* The number of products of a STEP_MULTIPLY_ADD. */
+static inline int step_products(const struct step *step)
+{
+    int count = 1;
+    while (count < STEP_PRODUCTS && step->in[step_factors(count)])
+        count++;
+    return count;
 }
 
 /* Which elements of an input a step refuses; only the data show whether it has such elements. */

@@ -1,4 +1,5 @@
-/* modmul, modsum, mod, modneg, abs, and chains of two: one value of out from one of each input. */
+/* modmul, modsum, mod, modneg, abs, chains of two, and sums of products: one value of out from one
+ * of each input. */
 #include "reference/arithmetic.h"
 #include "reference/operand.h"
 
@@ -15,6 +16,27 @@ static int64_t compute(int64_t kind, int64_t a, int64_t b, int64_t p)
     }
 }
 
+/* Computes a step of two operands, and returns the value as out's dtype holds it. */
+static int64_t store(const struct operand *out, int64_t position, int64_t kind, int64_t a,
+                     int64_t b, int64_t p)
+{
+    operand_store(out, position, compute(kind, a, b, p));
+    return operand_load(out, position);
+}
+
+/* The first products are added to x[3], if the step has that input. */
+static void add_products(const struct operand *out, int64_t position, const struct step *step,
+                         const int64_t x[STEP_INPUTS])
+{
+    int64_t sum = x[3];
+    for (int i = 0; i < step_products(step); i++) {
+        const int64_t *factors = x + step_factors(i);
+        const int64_t product = store(out, position, STEP_MODMUL, factors[0], factors[1], x[2]);
+        sum = i == 0 && !step->in[3] ? product
+                                     : store(out, position, STEP_MODSUM, sum, product, x[2]);
+    }
+}
+
 /* out[c] = compute(a[c], b[c], p[c]). A chain computes a second time, from the stored value and its
  * fourth input. */
 enum healcl_status reference_elementwise(struct reference *reference, const struct step *step,
@@ -22,27 +44,30 @@ enum healcl_status reference_elementwise(struct reference *reference, const stru
 {
     const bool is_chain = step->kind == STEP_CHAIN;
     const int64_t first = is_chain ? step->value[0] : (int64_t)step->kind;
-    const uint32_t count = is_chain ? 4 : 3;
-    struct operand out, in[4];
-    const struct layout *layouts[] = {&out.layout, &in[0].layout, &in[1].layout, &in[2].layout,
-                                      &in[3].layout};
+    const uint32_t count = step->kind == STEP_MULTIPLY_ADD ? STEP_INPUTS : is_chain ? 4 : 3;
+    struct operand out, in[STEP_INPUTS];
+    const struct layout *layouts[1 + STEP_INPUTS] = {&out.layout};
     TRY(reference_operand(&out, reference, step->out, error));
-    for (uint32_t i = 0; i < count; i++) /* an input that the kind lacks is read as a */
+    for (uint32_t i = 0; i < STEP_INPUTS; i++)
+        layouts[1 + i] = &in[i].layout;
+    for (uint32_t i = 0; i < count; i++) /* an input that the step lacks is read as a */
         TRY(reference_operand(&in[i], reference, step->in[i] ? step->in[i] : step->in[0], error));
     if (step->in[2])
         TRY(reference_moduli(&in[2], reference, step, 2, error));
     struct walk walk;
     for (walk_init(&walk, 1 + count, layouts); walk.left > 0; walk_next(&walk)) {
-        int64_t x[4];
+        int64_t x[STEP_INPUTS];
         if (walk.left % CHECKED_ELEMENTS == 0)
             TRY(reference_visit(reference, CHECKED_ELEMENTS, error));
         for (uint32_t i = 0; i < count; i++)
             x[i] = operand_load(&in[i], walk.position[1 + i]);
-        operand_store(&out, walk.position[0], compute(first, x[0], x[1], x[2]));
-        if (!is_chain)
+        if (step->kind == STEP_MULTIPLY_ADD) {
+            add_products(&out, walk.position[0], step, x);
             continue;
-        x[0] = operand_load(&out, walk.position[0]);
-        operand_store(&out, walk.position[0], compute(step->value[1], x[0], x[3], x[2]));
+        }
+        const int64_t value = store(&out, walk.position[0], first, x[0], x[1], x[2]);
+        if (is_chain)
+            store(&out, walk.position[0], step->value[1], value, x[3], x[2]);
     }
     return HEALCL_OK;
 }

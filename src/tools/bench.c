@@ -1,5 +1,7 @@
 #include "tools/bench.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/numbers.h"

@@ -1,5 +1,7 @@
 #include "tools/coverage.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/clock.h"

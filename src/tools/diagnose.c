@@ -1,5 +1,7 @@
 #include "tools/diagnose.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/variant.h"

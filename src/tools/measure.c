@@ -1,5 +1,6 @@
 #include "tools/measure.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

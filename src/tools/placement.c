@@ -1,5 +1,6 @@
 #include "tools/placement.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

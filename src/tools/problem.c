@@ -1,5 +1,6 @@
 #include "tools/problem.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

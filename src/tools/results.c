@@ -1,5 +1,6 @@
 #include "tools/results.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/compare.h"

@@ -1,6 +1,8 @@
 #include "tools/tune.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/variant.h"

@@ -1,5 +1,6 @@
 #include "tools/variants.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"

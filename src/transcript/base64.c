@@ -1,5 +1,6 @@
 #include "transcript/base64.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/copy.h"

@@ -1,5 +1,6 @@
 #include "transcript/npy.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

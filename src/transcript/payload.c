@@ -1,5 +1,6 @@
 #include "transcript/payload.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/copy.h"

@@ -1,4 +1,5 @@
 /* Plans a call of a vendor's operation as steps. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "vendor/expression.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/numbers.h"

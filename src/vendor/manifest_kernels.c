@@ -1,6 +1,7 @@
 /* Reads kernels of a manifest: their sources, options and libraries. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

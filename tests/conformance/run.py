@@ -101,7 +101,7 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]
 
-PASSES = ["products", "bases", "batches", "zeros", "stores", "copies", "chains"]
+PASSES = ["products", "bases", "batches", "zeros", "stores", "copies", "sums", "chains"]
 
 # How kernels for CPUs are forced to compute: one element at a time, or vectors of eight, multiplied
 # in each style (docs/PORTING.md); steps that a device cannot run in it use another one.

@@ -19,7 +19,7 @@ static int64_t modulus_at(struct reference *reference, const struct step *step, 
     uint32_t rank = step->in[i]->layout.rank;
     bool is_elementwise = step->kind == STEP_MODMUL || step->kind == STEP_MODSUM ||
                           step->kind == STEP_MOD || step->kind == STEP_MODNEG ||
-                          step->kind == STEP_CHAIN;
+                          step->kind == STEP_CHAIN || step->kind == STEP_MULTIPLY_ADD;
     const struct tensor *q = step->in[is_elementwise || step->kind == STEP_MODMUL_AXIS_SUM ? 2 : 1];
     int64_t position = q->layout.offset;
     if (is_elementwise)

@@ -2,7 +2,8 @@
  * Passes from plan to plan: every one alone, each left out, and all together, give what the plan
  * without any does, on the reference and on a device, refusals included; over the bundled
  * transcripts, and over random programs of what passes look for: products that are summed up, sums
- * onto zeros, copies, and what comes in between.
+ * onto zeros, copies, and what comes in between. HEALCL_TEST_PROGRAMS=2000 draws as many of them,
+ * by another seed.
  */
 #include "helper_one_device.h"
 
@@ -408,6 +409,70 @@ static void add_chains(struct script *script, struct random *random)
         script_free(script, *name);
 }
 
+/* A tensor of shape 2: one that exists, a part of another, one that repeats, or one that is freed
+ * soon. */
+static const char *draw_factor(struct script *script, struct random *random, const char *name)
+{
+    switch (random_between(random, name[0] == 'y' ? -1 : 0, 4)) {
+    case -1: call(script, name, "expand", "d 0 %d", ROWS); break; /* which nothing writes */
+    case 0: slice(script, name, any(0, random), "[:,%d]", (int)random_between(random, 0, 2)); break;
+    case 1: call(script, name, "contiguous", "%s", any(2, random)); break;
+    case 2:
+        call(script, name, "empty", "(%d,%d,%d) :int64", ROWS, N, K);
+        call(script, NULL, random_once_in(random, 2) ? "modmul" : "modsum", "%s %s %s %s",
+             any(2, random), any(2, random), moduli(random), name);
+        break;
+    default: call(script, name, "get_slice", "%s [...]", any(2, random));
+    }
+    return name;
+}
+
+/* Products that are added one after the other, to themselves or to something: each in a tensor of
+ * its own or in place. In between, factors are freed and written, and something may be refused. */
+static void add_loop(struct script *script, struct random *random)
+{
+    const char *p = moduli(random), *const to = any(2, random);
+    const bool in_place = random_once_in(random, 2), is_calm = random_once_in(random, 2);
+    if (random_once_in(random, 2))
+        call(script, "sum", "get_slice", "%s [...]", to);
+    else
+        call(script, "sum", "contiguous", "%s", to);
+    for (int64_t i = 0, count = random_between(random, 1, 8); i < count; i++) {
+        const char *x = draw_factor(script, random, "x"), *y = draw_factor(script, random, "y");
+        const bool begins = i == 0 && random_once_in(random, 2);
+        call(script, "t", "empty", "(%d,%d,%d) :int64", ROWS, N, K);
+        const bool is_factor_sum = random_once_in(random, 5); /* (x+y)*y */
+        if (is_factor_sum)
+            call(script, NULL, "modsum", "%s %s %s t", x, y, p);
+        const char *product = begins ? "sum" : "t";
+        call(script, NULL, "modmul", "%s %s %s %s", is_factor_sum ? "t" : x, y, p, product);
+        if (random_once_in(random, 2))
+            script_free(script, "x");
+        else if (random_once_in(random, 3))
+            call(script, NULL, "modneg", "x %s x", p);
+        if (!is_calm && random_once_in(random, 3))
+            add_anything(script, random);
+        const char *sum = in_place ? "sum" : "next";
+        const char *q = random_once_in(random, 12) ? moduli(random) : p;
+        if (!in_place)
+            call(script, "next", "empty", "(%d,%d,%d) :int64", ROWS, N, K);
+        if (begins || random_once_in(random, 20))
+            call(script, sum, "contiguous", "%s", product);
+        else if (random_once_in(random, 2))
+            call(script, NULL, "modsum", "sum %s %s %s", product, q, sum);
+        else
+            call(script, NULL, "modsum", "%s sum %s %s", product, q, sum);
+        if (random_once_in(random, 16))
+            script_download(script, product);
+        if (!in_place)
+            call(script, "sum", "new_reference", "next");
+    }
+    script_download(script, "sum");
+    for (const char *names[] = {"y", "t", "sum", "next"}, **name = names;
+         name < names + 4 - in_place; name++)
+        script_free(script, *name);
+}
+
 /* Inverse transforms, and products by a factor for each modulus, of any sign. */
 static void add_transform(struct script *script, struct random *random)
 {
@@ -440,7 +505,7 @@ static void make_program(struct script *script, struct random *random)
             add_copy(script, random);
             script_segment_end(script);
         }
-        switch (random_between(random, 0, 9)) {
+        switch (random_between(random, 0, 11)) {
         case 0: add_products(script, random); break;
         case 1: add_key_product(script, random); break;
         case 2: add_copy(script, random); break;
@@ -451,6 +516,7 @@ static void make_program(struct script *script, struct random *random)
         case 8: add_copy_of_released(script, random); break;
         case 4: add_sums_of_slices(script, random); break;
         case 9: add_digits(script, random); break;
+        case 10: add_loop(script, random); break;
         default: add_anything(script, random);
         }
     }
@@ -514,9 +580,11 @@ static void random_programs(void **state)
 {
     (void)state;
     uint64_t changes[PASS_COUNT] = {0}, refusals = 0;
-    print_message("seed %#" PRIx64 "\n", seed);
-    struct random random = {seed};
-    for (int program = 0; program < PROGRAMS; program++) {
+    const char *wanted = getenv("HEALCL_TEST_PROGRAMS");
+    const int programs = wanted ? (int)strtol(wanted, NULL, 10) : PROGRAMS;
+    struct random random = {seed + (uint64_t)(programs - PROGRAMS)};
+    print_message("seed %#" PRIx64 "\n", random.state);
+    for (int program = 0; program < programs; program++) {
         struct script script = {0};
         make_program(&script, &random);
         struct outcome expected = run(&script, NULL), found;
@@ -537,10 +605,10 @@ static void random_programs(void **state)
     }
     for (int i = 0; i < PASS_COUNT; i++) {
         print_message("%s: %" PRIu64 " steps\n", passes[i].name, changes[i]);
-        assert_true(changes[i] > (uint64_t)PROGRAMS / 4);
+        assert_true(changes[i] > (uint64_t)programs / 4);
     }
     print_message("%" PRIu64 " refusals\n", refusals);
-    assert_true(refusals > 0 && refusals < (uint64_t)PROGRAMS);
+    assert_true(refusals > 0 && refusals < (uint64_t)programs);
 }
 
 /* Chains of any two operations on dense rows, on groups of k and on rows that vectors do not fill,
@@ -598,6 +666,69 @@ static void chains_of_any_layout(void **state)
         script_release(&script);
     }
     assert_true(chains > 72);
+}
+
+/* Sums of products of any values, the last ones of which begin with a sum. Rows of n are dense or
+ * strided, moduli vary between or within them, and some are no multiple of eight. */
+static void sums_of_any_layout(void **state)
+{
+    (void)state;
+    enum { MOST = 4 * 2 * 48 * 16 };
+    static const struct {
+        int64_t shape[4], moduli[4];
+        const char *view, *moduli_view, *between;
+    } layouts[] = {{{2, 3, 5, 64}, {1, 3, 1, 1}, "[...]", "[...]", "(2,3,5,64)"},
+                   {{4, 2, 48, 16}, {4, 1, 1, 1}, "[:,1]", "[:,0]", "(4,48,16)"},
+                   {{2, 2, 48, 7}, {1, 1, 1, 7}, "[...]", "[...]", "(2,2,48,7)"},
+                   {{2, 48, 3, 7}, {1, 1, 3, 7}, "[...,0:5]", "[...,2:7]", "(2,48,3,5)"},
+                   {{2, 3, 48, 16}, {1, 3, 1, 1}, "[...,::2]", "[...]", "(2,3,48,8)"},
+                   {{3, 2, 3, 5}, {3, 2, 3, 5}, "[...]", "[...]", "(3,2,3,5)"}};
+    static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
+    struct random random = {seed};
+    uint64_t sums = 0;
+    int64_t values[MOST];
+    for (int way = 0; way < 6 * 12; way++) {
+        struct script script = {0};
+        const enum dtype dtype = dtypes[way % 2];
+        const int layout = way / 2 % 6, tame = way / 12;
+        const bool has_scalar = way / 12 == 5;
+        for (const char *name = "abcdefgho"; *name; name++) {
+            for (int i = 0; i < MOST; i++)
+                values[i] = random_once_in(&random, 1 + 9 * tame) ? random_value(&random, dtype)
+                                                                  : random_between(&random, 0, 96);
+            script_upload(&script, (char[]){*name, '0', 0}, dtype, 4, layouts[layout].shape,
+                          values);
+            call(&script, (char[]){*name, 0}, "get_slice", "%c0 %s", *name, layouts[layout].view);
+        }
+        for (int i = 0; i < MOST; i++)
+            values[i] = tame > 1 ? 97 + i : random_modulus(&random, dtype);
+        script_upload(&script, "q0", dtype, 4, layouts[layout].moduli, values);
+        call(&script, "q", "get_slice", "q0 %s", layouts[layout].moduli_view);
+        const char *p = has_scalar ? "1099511627776" : "q";
+        char operation[16], text[32];
+        for (const char *at = "abcdefgh"; *at; at += 2) {
+            snprintf(operation, sizeof operation, "_modmul_tt%c", *p == 'q' ? 't' : 'c');
+            call(&script, "t", "empty", "%s :int%d", layouts[layout].between,
+                 8 * (int)dtype_size(dtype));
+            snprintf(text, sizeof text, "%c %c %s t", at[0], at[1], p);
+            call(&script, NULL, operation, "%s", text);
+            snprintf(operation, sizeof operation, "_modsum_tt%c", *p == 'q' ? 't' : 'c');
+            call(&script, NULL, operation, at[0] < 'g' ? "t o %s o" : "o t %s o", p);
+        }
+        script_free(&script, "t");
+        script_download(&script, "o0");
+        script_plan(&script);
+        struct outcome expected = run(&script, NULL), found;
+        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        sums += script.plan->segments[0].pass_changes[PASS_COUNT - 2];
+        found = run(&script, NULL);
+        expect_same(&expected, &found, PASSES_ALL, way, "reference");
+        found = run(&script, device);
+        expect_same(&expected, &found, PASSES_ALL, way, "device");
+        release(&expected);
+        script_release(&script);
+    }
+    assert_int_equal(sums, 6 * 72);
 }
 
 /* Inverse transforms and factors of any sign: rows in order and side by side, moduli of all sizes,
@@ -753,7 +884,7 @@ static void lists(void **state)
                                                    &transcript, &error),
                      HEALCL_USAGE);
     assert_string_equal(error.message, "there is no pass 'x'; the passes are: products bases "
-                                       "batches zeros stores copies chains");
+                                       "batches zeros stores copies sums chains");
     healcl_error_clear(&error);
 }
 
@@ -818,6 +949,7 @@ int main(void)
         cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
         cmocka_unit_test(linear_time),         cmocka_unit_test(chains_of_any_layout),
         cmocka_unit_test(scaled_transforms),   cmocka_unit_test(nothing_to_do),
+        cmocka_unit_test(sums_of_any_layout),
     };
     return cmocka_run_group_tests(all, open_device, close_device);
 }

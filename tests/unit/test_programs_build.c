@@ -23,7 +23,8 @@ static void builds_once(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    give_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n");
+    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n",
+                          &error));
     struct launch launch = simple;
     OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
@@ -57,7 +58,7 @@ static void handles_share_programs(void **state)
     (void)state;
     enum { HANDLES = 200 };
     struct healcl_device *device = open_device(), *beside = NULL;
-    give_program(device, "scenario", scenario_source);
+    OK(device_add_program(device, "scenario", scenario_source, &error));
     run_scenario(device);
     const uint64_t launched = device->programs->first_launches;
     assert_true(launched > 0);
@@ -85,7 +86,7 @@ static void handles_share_what_is_the_same(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device(), *beside = NULL;
-    give_program(device, "simple", "KERNEL f(uint a) { }\n");
+    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
     OK(device_attach(device, &simple, &(struct kernel *){NULL}, &error));
     OK(device_open_beside(device, &beside, &error));
     OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
@@ -96,7 +97,7 @@ static void handles_share_what_is_the_same(void **state)
     assert_ptr_not_equal(beside->programs->kernels->program, device->programs->kernels->program);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
-    give_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n");
+    OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
     OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
     assert_int_equal(beside->programs->built, 1);
     healcl_device_close(device);
@@ -108,8 +109,8 @@ static void later_sources_win(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    give_program(device, "simple", "#error \"not this one\"\n");
-    give_program(device, "simple", "KERNEL f(uint a) { }\n");
+    OK(device_add_program(device, "simple", "#error \"not this one\"\n", &error));
+    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
     OK(device_attach(device, &simple, &(struct kernel *){NULL}, &error));
     healcl_device_close(device);
 }
@@ -118,7 +119,7 @@ static void shows_the_build_log(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    give_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n");
+    OK(device_add_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n", &error));
     assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
                      HEALCL_DEVICE);
     char expected[512];
@@ -143,7 +144,7 @@ static void misses_what_there_is_not(void **state)
     assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
                      HEALCL_DEVICE);
     assert_string_equal(error.message, "there is no program 'simple'");
-    give_program(device, "simple", "KERNEL g(uint a) { }\n");
+    OK(device_add_program(device, "simple", "KERNEL g(uint a) { }\n", &error));
     assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
                      HEALCL_DEVICE);
     assert_string_equal(error.message, "kernel 'f' of program 'simple': clCreateKernel failed: "
@@ -206,7 +207,7 @@ static int tear_down_cache(void **state)
 
 static void expect_scenario_runs(struct healcl_device *device)
 {
-    give_program(device, "scenario", scenario_source);
+    OK(device_add_program(device, "scenario", scenario_source, &error));
     struct scenario scenario = {.count = 100, .local_size = 4};
     bool right = false;
     OK(scenario_run(device, &scenario, &right, &error));
@@ -362,7 +363,7 @@ static void ignores_swapped_binaries(void **state)
     for (int swapped = 0; swapped < 2; swapped++) {
         helper_reset();
         struct healcl_device *device = open_device();
-        give_program(device, "simple", "KERNEL f(uint a) { }\n");
+        OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
         struct launch launch = simple;
         OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
         launch.options = "-D X=2";
@@ -383,7 +384,7 @@ static void falls_back_to_source(void **state)
     for (int build = 0; build < 2; build++) {
         helper_reset();
         struct healcl_device *device = open_device();
-        give_program(device, "scenario", scenario_source);
+        OK(device_add_program(device, "scenario", scenario_source, &error));
         struct launch launch = {.program = "scenario",
                                 .kernel = "add",
                                 .options = "-D AMOUNT=5",

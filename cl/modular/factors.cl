@@ -1,0 +1,27 @@
+/* The operands of multiply_add: d, and the factors a and b of PRODUCTS products. */
+#ifndef HEALCL_CL_FACTORS
+#define HEALCL_CL_FACTORS
+
+#define EACH_FACTOR(EACH) \
+    EACH(0, a0) EACH(1, b0) EACH(2, d) EACH(3, a1) EACH(4, b1) EACH(5, a2) EACH(6, b2)
+#define FACTOR_PARAMETERS                                                             \
+    global const ELEMENT *a0, global const ELEMENT *b0, global const ELEMENT *d,      \
+    global const ELEMENT *a1, global const ELEMENT *b1, global const ELEMENT *a2,     \
+    global const ELEMENT *b2, struct factors factors
+
+/* The number of factor a of product t; b follows it. */
+#define FACTOR(t) ((t) > 0 ? 2 * (t) + 1 : 0)
+#define HAS(k) (factors.has >> (k) & 1)
+
+/* The position of element i of a span in operand k. */
+static inline place_t factor_place(const struct factors *factors, uint k, uint rank,
+                                   const struct span *span, count_t i)
+{
+    place_t at = (place_t)factors->offset[k] + (place_t)i * (place_t)factors->stride[k][0];
+    UNROLL for (uint axis = 0; axis < PRODUCT_AXES; axis++)
+        if (axis < rank)
+            at += (place_t)span->index[rank - 1 - axis] * (place_t)factors->stride[k][axis];
+    return at;
+}
+
+#endif
