@@ -343,7 +343,7 @@ static void build_plan(struct healcl_device *device, const struct device_program
 {
     struct device_programs *programs = device->programs;
     const struct program_lister lister = programs->lister;
-    if (!lister.list || first->text ||
+    if (!lister.list || first->text || programs->package ||
         (!programs->begun && *first->binary_name &&
          cache_has(programs->cache_directory, first->binary_name)))
         return;
