@@ -1,5 +1,4 @@
 /* healcl bench */
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/command_job.h"
@@ -362,16 +361,16 @@ static int prepare(const struct command *command, void *context)
     return self->list ? print_list(self) : GOES_ON;
 }
 
-#define PARAMETER(name, value, does) name, 0, OPTION_WORD, value, does, .take = take_parameter
+#define PARAMETER(name, value, does) \
+    name, 0, OPTION_WORD, value, .help = does, .take = take_parameter
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
-    {"op", 0, OPTION_WORD, "NAME",
+    {"op", 0, OPTION_WORD, "NAME", KEPT_IN(struct bench_command, name),
      "measure one operation; by default a suite of cases, and the options below apply to each case "
-     "that takes them",
-     KEPT_IN(struct bench_command, name)},
-    {"list", 0, OPTION_FLAG, NULL, "list the operations and the options that each one takes",
-     KEPT_IN(struct bench_command, list), .decides_device = true},
+     "that takes them"},
+    {"list", 0, OPTION_FLAG, NULL, KEPT_IN(struct bench_command, list),
+     "list the operations and the options that each one takes", .decides_device = true},
     {PARAMETER("n", "N", "length of a transform or a row")},
     {PARAMETER("bits", "B", "bits of the moduli")},
     {PARAMETER("batch", "L", "size of the first axis")},
@@ -386,8 +385,8 @@ static const struct command_option options[] = {
     {PARAMETER("values", "VALUES",
                "inputs: reduced to [0, q) by an earlier operation, or of any size and sign")},
     {PARAMETER("perm", "PERM", "permutation: none, or reverse (bit reversal)")},
-    {"repeat", 0, OPTION_COUNT, "R", "take R samples; by default for half a second, at least 15",
-     KEPT_IN(struct bench_command, options.repeat), .most = REPEAT_MAX},
+    {"repeat", 0, OPTION_COUNT, "R", KEPT_IN(struct bench_command, options.repeat),
+     "take R samples; by default for half a second, at least 15", .most = REPEAT_MAX},
     JOB_OPTIONS,
 };
 

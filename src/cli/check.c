@@ -1,6 +1,4 @@
 /* healcl check */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -583,21 +581,17 @@ static int take_case(const struct command *command, const struct command_option 
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
-    {"op", 0, OPTION_WORD, "NAME",
-     "check one operation or form of it (healcl ops lists them), or the bundled transcripts",
-     KEPT_IN(struct check_command, operation)},
-    {"quick", 0, OPTION_FLAG, NULL,
-     "use few sizes, below 1000 elements, and larger ones only if they reach further variants",
-     KEPT_IN(struct check_command, quick)},
-    {"case", 0, OPTION_WORD, "CASE", "repeat a failed call, and print the layouts of its tensors",
-     .take = take_case},
-    {"results", 0, OPTION_NEW_FOLDER, "DIR",
+    {"op", 0, OPTION_WORD, "NAME", KEPT_IN(struct check_command, operation),
+     "check one operation or form of it (healcl ops lists them), or the bundled transcripts"},
+    {"quick", 0, OPTION_FLAG, NULL, KEPT_IN(struct check_command, quick),
+     "use few sizes, below 1000 elements, and larger ones only if they reach further variants"},
+    {"case", 0, OPTION_WORD, "CASE",
+     .help = "repeat a failed call, and print the layouts of its tensors", .take = take_case},
+    {"results", 0, OPTION_NEW_FOLDER, "DIR", KEPT_IN(struct check_command, results),
      "write how many calls were right to DIR/VENDOR-DEVICE.json, for others to check "
-     "(docs/COMPARE.md); needs a check of all operations",
-     KEPT_IN(struct check_command, results)},
-    {"junit", 0, OPTION_REPORT, "FILE|-",
-     "also write JUnit XML, with a test case for each form and dtype (docs/CI.md)",
-     KEPT_IN(struct command_job, junit)},
+     "(docs/COMPARE.md); needs a check of all operations"},
+    {"junit", 0, OPTION_REPORT, "FILE|-", KEPT_IN(struct command_job, junit),
+     "also write JUnit XML, with a test case for each form and dtype (docs/CI.md)"},
     JOB_OPTIONS,
 };
 

@@ -53,10 +53,11 @@ struct command_option {
     const char *name; /* "repeat" */
     char letter;      /* 0: none */
     enum option_kind kind;
-    const char *value, *help; /* for --help: "N", or NULL; and its description */
+    const char *value; /* for --help: "N", or NULL */
+    size_t member;     /* offset of the value in the command's state */
+    const char *help;  /* what it does */
     /* The option makes a command open a device that otherwise opens none, or the reverse. */
     bool decides_device;
-    size_t member; /* offset of the value in the command's state */
     uint32_t most;
     /* Stores the value instead, if not NULL. Returns EXIT_VERIFIED or a usage error. */
     int (*take)(const struct command *command, const struct command_option *option, void *self,

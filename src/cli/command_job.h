@@ -74,21 +74,20 @@ int job_report(const struct command *command, void *self);
 /* ---- rows of options: JOB_LIMITS and JOB_OPTIONS are several rows, the others are one without
  * braces ---- */
 
-#define JOB_DEVICE                                                                 \
-    "device", 'd', OPTION_DEVICE, "SEL", "the device, selected as for healcl run", \
-        KEPT_IN(struct command_job, selector)
-#define EXPAND_OPTION                                                                           \
-    "expand", 0, OPTION_WORD, "spec|sdk", "the order of expand's arguments (docs/HEAL-SDK.md)", \
-        .take = take_expand
-#define PASSES_OPTION                                                    \
-    "passes", 0, OPTION_WORD, "LIST|none",                               \
-        "apply only these passes, separated by commas; none: no passes", \
-        KEPT_IN(struct command_job, options.passes)
+#define JOB_DEVICE                                                              \
+    "device", 'd', OPTION_DEVICE, "SEL", KEPT_IN(struct command_job, selector), \
+        "the device, selected as for healcl run"
+#define EXPAND_OPTION                     \
+    "expand", 0, OPTION_WORD, "spec|sdk", \
+        .help = "the order of expand's arguments (docs/HEAL-SDK.md)", .take = take_expand
+#define PASSES_OPTION                                                                   \
+    "passes", 0, OPTION_WORD, "LIST|none", KEPT_IN(struct command_job, options.passes), \
+        "apply only these passes, separated by commas; none: no passes"
 /* --timeout of a command that opens a device: supervise.h. */
 enum { TIMEOUT_MAX = 1000000 }; /* seconds */
 #define GIVE_UP "give up after S seconds, with exit code 4"
 #define TIMEOUT_OPTION(does) \
-    "timeout", 0, OPTION_COUNT, "S", does, KEPT_IN(struct command_job, timeout), .most = TIMEOUT_MAX
+    "timeout", 0, OPTION_COUNT, "S", KEPT_IN(struct command_job, timeout), does, .most = TIMEOUT_MAX
 #define OPS_OPTION                                                                           \
     "ops", 0, OPTION_MANIFESTS, "DIR",                                                       \
         .help = "use the operations and kernels of a folder's manifests (docs/VENDORS.md), " \
@@ -97,20 +96,17 @@ enum { TIMEOUT_MAX = 1000000 }; /* seconds */
     "trust", 0, OPTION_MANIFESTS, "DIR",                                                        \
         .help = "like --ops, but these manifests may name sources elsewhere, and any compiler " \
                 "options"
-#define JSON_OPTION                                                            \
-    "json", 0, OPTION_REPORT, "FILE|-",                                        \
-        "also write a report as JSON; with -, print only that (docs/JSON.md)", \
-        KEPT_IN(struct command_job, json)
+#define JSON_OPTION                                                        \
+    "json", 0, OPTION_REPORT, "FILE|-", KEPT_IN(struct command_job, json), \
+        "also write a report as JSON; with -, print only that (docs/JSON.md)"
 
-#define MEMORY_OPTION                                                                \
-    "memory-limit", 0, OPTION_BYTES, "SIZE",                                         \
-        "refuse tensors that together take more bytes; K, M, G and T are powers of " \
-        "1024, as in 512M (docs/MEMORY.md)",                                         \
-        KEPT_IN(struct command_job, options.memory_limit)
-#define WORK_OPTION                                                            \
-    "work-limit", 0, OPTION_BYTES, "N",                                        \
-        "refuse an operation that visits more than N elements; 4T by default", \
-        KEPT_IN(struct command_job, options.work_limit)
+#define MEMORY_OPTION                                                                           \
+    "memory-limit", 0, OPTION_BYTES, "SIZE", KEPT_IN(struct command_job, options.memory_limit), \
+        "refuse tensors that together take more bytes; K, M, G and T are powers of "            \
+        "1024, as in 512M (docs/MEMORY.md)"
+#define WORK_OPTION                                                                      \
+    "work-limit", 0, OPTION_BYTES, "N", KEPT_IN(struct command_job, options.work_limit), \
+        "refuse an operation that visits more than N elements; 4T by default"
 #define JOB_LIMITS                  \
     {MEMORY_OPTION}, {WORK_OPTION}, \
     {                               \

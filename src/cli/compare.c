@@ -1,9 +1,7 @@
 /* healcl compare. This process never uses OpenCL. All facts about devices come from child
  * processes, so that drivers cannot harm it. */
 #include <ftw.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command_job.h"
@@ -436,39 +434,37 @@ static int take_percent(const struct command *command, const struct command_opti
     return EXIT_VERIFIED;
 }
 
-#define OUTPUT(name, member, does) \
-    name, 0, OPTION_REPORT, "FILE|-", does, KEPT_IN(struct compare_command, member)
+#define OUTPUT(name, stored, does) \
+    name, 0, OPTION_REPORT, "FILE|-", KEPT_IN(struct compare_command, stored), does
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, "SEL",
+    {"device", 'd', OPTION_DEVICE, "SEL", KEPT_IN(struct compare_command, devices),
      "a device, as for healcl run, or reference, which is slow; repeatable. Speed-ups are relative "
      "to the first. By default all usable devices, best first",
-     KEPT_IN(struct compare_command, devices), .take = take_word},
-    {"repeat", 0, OPTION_COUNT, "N",
-     "run N times in each process; 5 by default, 15 with --fail-slower",
-     KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, "SEGMENT",
+     .take = take_word},
+    {"repeat", 0, OPTION_COUNT, "N", KEPT_IN(struct compare_command, repeat),
+     "run N times in each process; 5 by default, 15 with --fail-slower", .most = REPEAT_MAX},
+    {"keep", 0, OPTION_WORD, "SEGMENT", KEPT_IN(struct compare_command, kept),
      "in steady requests, only the uploads of this segment stay on the device; repeatable",
-     KEPT_IN(struct compare_command, kept), .take = take_word},
+     .take = take_word},
     {TIMEOUT_OPTION("seconds that one process may take, 600 by default")},
-    {"baseline", 0, OPTION_FILE, "FILE",
+    {"baseline", 0, OPTION_FILE, "FILE", KEPT_IN(struct compare_command, baselines),
      "a comparison saved with --json; its runs of the same transcripts are shown, too; repeatable",
-     KEPT_IN(struct compare_command, baselines), .take = take_word},
+     .take = take_word},
     {"fail-slower", 0, OPTION_WORD, "PERCENT",
-     "exit with 5 if compute or a steady request takes more than PERCENT longer than in the "
-     "baseline, by its whole interval (95 %, at least 7 runs of each), in a second process too",
+     .help =
+         "exit with 5 if compute or a steady request takes more than PERCENT longer than in the "
+         "baseline, by its whole interval (95 %, at least 7 runs of each), in a second process "
+         "too",
      .take = take_percent},
-    {"no-measure", 0, OPTION_FLAG, NULL,
-     "do not measure how fast each device copies and multiplies",
-     KEPT_IN(struct compare_command, no_measure)},
-    {"no-fallback", 0, OPTION_FLAG, NULL,
-     "as for healcl run; by default, reports say what the host ran",
-     KEPT_IN(struct compare_command, no_fallback)},
+    {"no-measure", 0, OPTION_FLAG, NULL, KEPT_IN(struct compare_command, no_measure),
+     "do not measure how fast each device copies and multiplies"},
+    {"no-fallback", 0, OPTION_FLAG, NULL, KEPT_IN(struct compare_command, no_fallback),
+     "as for healcl run; by default, reports say what the host ran"},
     {OPS_OPTION},
     {TRUST_OPTION},
-    {"results", 0, OPTION_NEW_FOLDER, "DIR",
-     "write each device's results to DIR/VENDOR-DEVICE.json (docs/COMPARE.md)",
-     KEPT_IN(struct compare_command, results)},
+    {"results", 0, OPTION_NEW_FOLDER, "DIR", KEPT_IN(struct compare_command, results),
+     "write each device's results to DIR/VENDOR-DEVICE.json (docs/COMPARE.md)"},
     {OUTPUT("html", outputs[OUTPUT_HTML],
             "write an HTML page, in one file, that sorts and filters")},
     {OUTPUT("markdown", outputs[OUTPUT_MARKDOWN],

@@ -1,6 +1,5 @@
 /* Concludes a comparison: figures, faults, speed-ups, geometric means and slowdowns. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/comparison.h"

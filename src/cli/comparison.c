@@ -2,9 +2,7 @@
  * processes wrote or that was saved. */
 #include "cli/comparison.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>

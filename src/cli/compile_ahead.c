@@ -52,20 +52,18 @@ int compile_ahead_start(const struct device_info *info, const char *file,
 static enum healcl_status open_device(const char *selector, struct healcl_device **device,
                                       struct healcl_error *error)
 {
-    const struct healcl_device_options options = {.selector = selector};
     struct compile_board *board = process_shared(sizeof *board);
     if (!board)
-        return healcl_device_open_with(&options, device, error);
-    TRY(device_open_with(&opencl_loader, &options, device, error));
+        return healcl_device_open(selector, device, error);
+    TRY(device_open(&opencl_loader, selector, device, error));
     (*device)->programs->ahead.board = board;
     return HEALCL_OK;
 }
 
 static enum healcl_status build_programs(int argc, char **argv, struct healcl_error *error)
 {
-    const struct healcl_device_options options = {.selector = argv[1]};
     struct healcl_device *device;
-    TRY(device_open_with(&opencl_loader, &options, &device, error));
+    TRY(device_open(&opencl_loader, argv[1], &device, error));
     device_build_beside(device, argv + 2, (size_t)argc - 2);
     return HEALCL_OK;
 }

@@ -1,6 +1,5 @@
 /* healcl devices */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -392,16 +391,13 @@ static int print_devices(const struct command *command, struct devices_command *
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, "SEL",
-     "mark the device that healcl run would select with this option, and measure only that",
-     KEPT_IN(struct command_job, selector)},
-    {"measure", 0, OPTION_FLAG, NULL,
+    {"device", 'd', OPTION_DEVICE, "SEL", KEPT_IN(struct command_job, selector),
+     "mark the device that healcl run would select with this option, and measure only that"},
+    {"measure", 0, OPTION_FLAG, NULL, KEPT_IN(struct devices_command, measures),
      "also measure rates of 64-bit products, copied bytes and kernels, which healcl run and healcl "
-     "inspect --roofline then use",
-     KEPT_IN(struct devices_command, measures)},
-    {"no-self-test", 0, OPTION_FLAG, NULL,
-     "print what is known; run the self-test only with --measure",
-     KEPT_IN(struct devices_command, no_tests)},
+     "inspect --roofline then use"},
+    {"no-self-test", 0, OPTION_FLAG, NULL, KEPT_IN(struct devices_command, no_tests),
+     "print what is known; run the self-test only with --measure"},
     {JSON_OPTION},
     {TIMEOUT_OPTION("seconds that drivers may take to list their devices, and each device for its "
                     "self-test (30 by default) and its measurement (60 by default)")},

@@ -247,9 +247,8 @@ static const struct command_option options[] = {
     {JOB_DEVICE},
     {EXPAND_OPTION},
     {PASSES_OPTION},
-    {"output", 'o', OPTION_NEW_FILE, "FILE",
-     "write the smallest case to FILE, as a transcript for healcl run and for a bug report",
-     KEPT_IN(struct diagnose_command, case_path)},
+    {"output", 'o', OPTION_NEW_FILE, "FILE", KEPT_IN(struct diagnose_command, case_path),
+     "write the smallest case to FILE, as a transcript for healcl run and for a bug report"},
     JOB_OPTIONS,
 };
 

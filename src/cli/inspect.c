@@ -1,7 +1,5 @@
 /* healcl inspect: the contents of a transcript, the effect of passes, and the kernels that run
  * it. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command_job.h"
@@ -557,29 +555,26 @@ static void print_inspect(void *context, const cJSON *document, const struct sty
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"kernels", 0, OPTION_FLAG, NULL,
+    {"kernels", 0, OPTION_FLAG, NULL, KEPT_IN(struct inspect_command, kernels),
      "show which kernels would run the steps on a device, and why not others; nothing is run",
-     KEPT_IN(struct inspect_command, kernels), .decides_device = true},
-    {"device", 'd', OPTION_DEVICE, "SEL", "the device to report on, selected as for healcl run",
-     KEPT_IN(struct command_job, selector), .decides_device = true},
+     .decides_device = true},
+    {"device", 'd', OPTION_DEVICE, "SEL", KEPT_IN(struct command_job, selector),
+     "the device to report on, selected as for healcl run", .decides_device = true},
     JOB_LIMITS,
-    {"max-device-memory", 0, OPTION_BYTES, "SIZE",
-     "print what a run transfers if it may allocate only SIZE on the device",
-     KEPT_IN(struct inspect_command, memory.limit)},
-    {"passes", 0, OPTION_FLAG, NULL,
+    {"max-device-memory", 0, OPTION_BYTES, "SIZE", KEPT_IN(struct inspect_command, memory.limit),
+     "print what a run transfers if it may allocate only SIZE on the device"},
+    {"passes", 0, OPTION_FLAG, NULL, KEPT_IN(struct inspect_command, passes),
      "show each segment before and after passes: launches, bytes, work and memory; with --device "
-     "also as --roofline does",
-     KEPT_IN(struct inspect_command, passes)},
-    {"roofline", 0, OPTION_FLAG, NULL, "like --passes, with the time that a device's rates allow",
-     KEPT_IN(struct inspect_command, roofline), .decides_device = true},
-    {"steps", 0, OPTION_FLAG, NULL,
-     "list the steps after passes, with %storage+offset[shape : strides] and known ranges",
-     KEPT_IN(struct inspect_command, steps)},
-    {"ranks", 0, OPTION_COUNT, "R",
+     "also as --roofline does"},
+    {"roofline", 0, OPTION_FLAG, NULL, KEPT_IN(struct inspect_command, roofline),
+     "like --passes, with the time that a device's rates allow", .decides_device = true},
+    {"steps", 0, OPTION_FLAG, NULL, KEPT_IN(struct inspect_command, steps),
+     "list the steps after passes, with %storage+offset[shape : strides] and known ranges"},
+    {"ranks", 0, OPTION_COUNT, "R", KEPT_IN(struct inspect_command, split.ranks),
      "show what each of R ranks of healcl-mpi run has: parts, exchanges, memory and time",
-     KEPT_IN(struct inspect_command, split.ranks), .most = RANKS_MAX},
-    {"split", 0, OPTION_WORD, "ENTRY:AXIS", "the input and axis to split, as for healcl-mpi run",
-     KEPT_IN(struct inspect_command, axis_text)},
+     .most = RANKS_MAX},
+    {"split", 0, OPTION_WORD, "ENTRY:AXIS", KEPT_IN(struct inspect_command, axis_text),
+     "the input and axis to split, as for healcl-mpi run"},
     JOB_OPTIONS,
 };
 

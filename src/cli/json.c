@@ -1,8 +1,6 @@
 #include "cli/json.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/text.h"

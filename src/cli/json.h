@@ -3,8 +3,6 @@
 #define HEALCL_CLI_JSON_H
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "core/status.h"

@@ -1,7 +1,5 @@
 /* healcl pack */
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -181,10 +179,9 @@ static void print_pack(void *context, const cJSON *document, const struct style 
 }
 
 static const struct command_option options[] = {
-    {"output", 'o', OPTION_NEW_FILE, "OUT",
+    {"output", 'o', OPTION_NEW_FILE, "OUT", KEPT_IN(struct pack_command, output),
      "the transcript to write, with OUT.bin beside it; by default digits.packed.json for "
-     "digits.json",
-     KEPT_IN(struct pack_command, output)},
+     "digits.json"},
     {HELP_OPTION},
 };
 

@@ -1,7 +1,6 @@
 /* Runs a program's command line. main.c lists the commands. */
 #include <cJSON.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 #include <zip.h>

@@ -1,6 +1,5 @@
 #include "cli/progress.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 #include "cli/report.h"
 
-#include <inttypes.h>
-
 #include "cli/cli.h"
 #include "cli/text.h"
 #include "run/loaded_transcript.h"

@@ -1,7 +1,5 @@
 #include "cli/requests.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/progress.h"

@@ -1,6 +1,4 @@
 /* The report of a run: docs/JSON.md. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/requests.h"

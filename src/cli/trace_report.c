@@ -1,6 +1,5 @@
 /* Writes a trace in Chrome's Trace Event Format, which Perfetto reads; see docs/TRACE.md. It writes
  * one span at a time: a cJSON object of the whole trace would need kilobytes per span. */
-#include <inttypes.h>
 
 #include "cli/report.h"
 

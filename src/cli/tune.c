@@ -1,6 +1,5 @@
 /* healcl tune */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -258,17 +257,15 @@ static void print_tune(void *context, const cJSON *document, const struct style 
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
-    {"op", 0, OPTION_WORD, "NAME",
+    {"op", 0, OPTION_WORD, "NAME", KEPT_IN(struct tune_command, name),
      "tune only the kernels of one operation or one kind of step; without --ops, one of healcl's "
-     "own subjects, such as transform",
-     KEPT_IN(struct tune_command, name)},
-    {"save", 0, OPTION_NEW_FILE, "FILE",
-     "also write the tuning to a file that can be contributed (tunings/README.md)",
-     KEPT_IN(struct tune_command, path)},
-    {"force", 0, OPTION_FLAG, NULL, "store the choice even if the machine was busy",
-     KEPT_IN(struct tune_command, force)},
-    {"dry-run", 0, OPTION_FLAG, NULL, "list what would be measured; measure and store nothing",
-     KEPT_IN(struct tune_command, dry_run)},
+     "own subjects, such as transform"},
+    {"save", 0, OPTION_NEW_FILE, "FILE", KEPT_IN(struct tune_command, path),
+     "also write the tuning to a file that can be contributed (tunings/README.md)"},
+    {"force", 0, OPTION_FLAG, NULL, KEPT_IN(struct tune_command, force),
+     "store the choice even if the machine was busy"},
+    {"dry-run", 0, OPTION_FLAG, NULL, KEPT_IN(struct tune_command, dry_run),
+     "list what would be measured; measure and store nothing"},
     JOB_OPTIONS,
 };
 

@@ -1,8 +1,6 @@
 #include "cli/view.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/json.h"

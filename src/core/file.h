@@ -3,8 +3,6 @@
 #define HEALCL_CORE_FILE_H
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "core/status.h"
 

@@ -3,7 +3,6 @@
 #define HEALCL_CORE_JSON_TREE_H
 
 #include <cjson/cJSON.h>
-#include <stddef.h>
 
 #include "core/status.h"
 

@@ -1,6 +1,5 @@
 #include "core/layout.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -9,9 +9,6 @@
 #ifndef HEALCL_CORE_LAYOUT_H
 #define HEALCL_CORE_LAYOUT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "core/status.h"
 
 enum {

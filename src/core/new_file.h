@@ -7,7 +7,6 @@
 #ifndef HEALCL_CORE_NEW_FILE_H
 #define HEALCL_CORE_NEW_FILE_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "core/status.h"

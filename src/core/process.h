@@ -6,10 +6,6 @@
 #ifndef HEALCL_CORE_PROCESS_H
 #define HEALCL_CORE_PROCESS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/status.h"
 
 /* The file that a child writes its parent's data to. */

@@ -7,6 +7,8 @@
 #ifndef HEALCL_CORE_STATUS_H
 #define HEALCL_CORE_STATUS_H
 
+#include <inttypes.h>
+
 #include "healcl.h"
 
 /* error may be NULL everywhere. cause: for HEALCL_REFUSED; any other status determines its cause.

@@ -41,7 +41,7 @@ struct derived_cache {
 };
 
 /* What is chosen for steps: see template.h. */
-enum { TEMPLATE_BUCKETS = 1024 };
+enum { TEMPLATE_BUCKETS = 4096 };
 struct templates {
     struct template **buckets; /* NULL before the first template */
     struct template *made;     /* the one that jobs now add launches to; NULL: none */

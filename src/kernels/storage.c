@@ -81,6 +81,8 @@ void launcher_storage_uploaded(struct launcher *self, const struct storage *stor
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];
+    if (!memory->buffer.memory && !memory->contents && !memory->derived)
+        return; /* queues have thousands of storages that are never used */
     if (!self->templates.bound || !memory->source) {
         launcher_storage_written(self, storage); /* and the next storage with this id, if any */
         derived_forget(self, memory);

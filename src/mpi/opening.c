@@ -1,6 +1,5 @@
 #include "mpi/opening.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "opencl/opening.h"

@@ -41,20 +41,19 @@ void opening_release(struct opening *opening);
 /* Returns the name of a rank's device. */
 const char *opening_device(const struct opening *opening);
 
-#define DEVICES_OPTION                                                           \
-    "devices", 'd', OPTION_DEVICE, "LIST",                                       \
-        "selectors as healcl devices shows them, separated by commas, that the " \
-        "ranks of a host take in turn; or reference; by default HEALCL_DEVICE, " \
-        "else all devices of the best kind",                                     \
-        KEPT_IN(struct command_job, selector)
-#define REFERENCE_OPTION                                                                   \
-    "reference", 0, OPTION_FLAG, NULL, "run in plain C on the host instead of on devices", \
-        KEPT_IN(struct opening, reference), .decides_device = true
-#define PACKAGE_OPTION                                                                         \
-    "package", 0, OPTION_FILE, "PACKAGE", "use the programs of a package from healcl compile", \
-        KEPT_IN(struct opening, package)
+#define DEVICES_OPTION                                                            \
+    "devices", 'd', OPTION_DEVICE, "LIST", KEPT_IN(struct command_job, selector), \
+        "selectors as healcl devices shows them, separated by commas, that the "  \
+        "ranks of a host take in turn; or reference; by default HEALCL_DEVICE, "  \
+        "else all devices of the best kind"
+#define REFERENCE_OPTION                                                   \
+    "reference", 0, OPTION_FLAG, NULL, KEPT_IN(struct opening, reference), \
+        "run in plain C on the host instead of on devices", .decides_device = true
+#define PACKAGE_OPTION                                                      \
+    "package", 0, OPTION_FILE, "PACKAGE", KEPT_IN(struct opening, package), \
+        "use the programs of a package from healcl compile"
 #define QUIET_OPTION \
-    "quiet", 'q', OPTION_FLAG, NULL, "print only errors", KEPT_IN(struct command_job, quiet)
+    "quiet", 'q', OPTION_FLAG, NULL, KEPT_IN(struct command_job, quiet), "print only errors"
 #define OPENING_OPTIONS                                                                         \
     {DEVICES_OPTION}, {REFERENCE_OPTION}, {PACKAGE_OPTION}, {PASSES_OPTION}, JOB_LIMITS,        \
         {OPS_OPTION}, {TRUST_OPTION}, {QUIET_OPTION}, {JSON_OPTION}, {TIMEOUT_OPTION(GIVE_UP)}, \

@@ -1,6 +1,4 @@
 /* healcl-mpi run: one transcript, split among ranks. */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "cli/report.h"
 #include "cli/requests.h"
@@ -325,13 +323,11 @@ static int mpi_run_report_all(const struct command *command, struct run_ranks_co
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"split", 's', OPTION_WORD, "ENTRY:AXIS",
+    {"split", 's', OPTION_WORD, "ENTRY:AXIS", KEPT_IN(struct run_ranks_command, axis_text),
      "the entry or tensor name of an upload, and the axis to split, counted from 0; by default "
-     "those that need the least memory and exchange",
-     KEPT_IN(struct run_ranks_command, axis_text)},
-    {"repeat", 0, OPTION_COUNT, "N",
-     "run N times after a first run that does not count, and report medians",
-     KEPT_IN(struct run_ranks_command, repeat), .most = REPEAT_MAX},
+     "those that need the least memory and exchange"},
+    {"repeat", 0, OPTION_COUNT, "N", KEPT_IN(struct run_ranks_command, repeat),
+     "run N times after a first run that does not count, and report medians", .most = REPEAT_MAX},
     OPENING_OPTIONS,
 };
 

@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -614,24 +613,24 @@ static int take_input(const struct command *command, const struct command_option
 
 static const struct command_option options[] = {
     {"input", 'i', OPTION_INPUT, "ENTRY=DIR",
-     "the entry or tensor name of an upload, and the folder with its tensors: all files *.npy that "
-     "are not hidden; repeatable",
+     .help = "the entry or tensor name of an upload, and the folder with its tensors: all files "
+             "*.npy that "
+             "are not hidden; repeatable",
      .take = take_input},
-    {"results", 0, OPTION_NEW_FOLDER, "DIR",
+    {"results", 0, OPTION_NEW_FOLDER, "DIR", KEPT_IN(struct serve_command, results),
      "the folder for results: NAME.npy, or NAME.ENTRY.npy if the transcript has several; a file "
-     "appears when it is complete",
-     KEPT_IN(struct serve_command, results)},
-    {"resume", 0, OPTION_FLAG, NULL,
-     "leave out requests whose results exist, newer than their inputs and from the same transcript",
-     KEPT_IN(struct serve_command, resume)},
-    {"sessions", 0, OPTION_COUNT, "N",
+     "appears when it is complete"},
+    {"resume", 0, OPTION_FLAG, NULL, KEPT_IN(struct serve_command, resume),
+     "leave out requests whose results exist, newer than their inputs and from the same "
+     "transcript"},
+    {"sessions", 0, OPTION_COUNT, "N", KEPT_IN(struct serve_command, sessions),
      "requests that each rank has in progress, 2 by default: one uploads while another computes, "
      "and each keeps its own keys and weights",
-     KEPT_IN(struct serve_command, sessions), .most = SESSIONS_MAX},
-    {"batch", 0, OPTION_COUNT, "B",
+     .most = SESSIONS_MAX},
+    {"batch", 0, OPTION_COUNT, "B", KEPT_IN(struct serve_command, batch),
      "requests that run together as one, 1 by default: keys and weights are read once for all; "
      "fewer if memory is short",
-     KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},
+     .most = BATCH_MAX},
     OPENING_OPTIONS,
 };
 

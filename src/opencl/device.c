@@ -190,9 +190,9 @@ static enum healcl_status new_device(struct device_context *shared, struct healc
     return HEALCL_OK;
 }
 
-static enum healcl_status choose_and_open(const struct opencl *cl,
-                                          const struct healcl_device_options *options,
-                                          struct healcl_device **device, struct healcl_error *error)
+enum healcl_status device_open_with(const struct opencl *cl,
+                                    const struct healcl_device_options *options,
+                                    struct healcl_device **device, struct healcl_error *error)
 {
     *device = NULL;
     struct device_info info;
@@ -221,21 +221,14 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
     return HEALCL_OK;
 }
 
-enum healcl_status device_open_with(const struct opencl *cl,
-                                    const struct healcl_device_options *options,
-                                    struct healcl_device **device, struct healcl_error *error)
-{
-    opening_begin();
-    enum healcl_status status = choose_and_open(cl, options, device, error);
-    opening_end();
-    return status;
-}
-
 enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                struct healcl_device **device, struct healcl_error *error)
 {
-    return device_open_with(cl, &(struct healcl_device_options){.selector = selector}, device,
-                            error);
+    const struct healcl_device_options options = {.selector = selector};
+    opening_begin();
+    enum healcl_status status = device_open_with(cl, &options, device, error);
+    opening_end();
+    return status;
 }
 
 /* ---------------------------------------------------------------- another handle */
@@ -253,16 +246,6 @@ static enum healcl_status create_beside(struct healcl_device *device, struct hea
     return status;
 }
 
-static enum healcl_status add_sources(struct healcl_device *device,
-                                      const struct program_source *source,
-                                      struct healcl_error *error)
-{
-    if (!source)
-        return HEALCL_OK;
-    TRY(add_sources(device, source->next, error)); /* the last one that is added goes first */
-    return device_add_program(device, source->name, source->text, error);
-}
-
 /* Copies what the handles on a context have alike, each its own. */
 static enum healcl_status copy_settings(struct healcl_device *device,
                                         const struct healcl_device *first,
@@ -276,13 +259,14 @@ static enum healcl_status copy_settings(struct healcl_device *device,
     device->callers = first->callers;
     device->callers.queue = NULL; /* until it is taken */
     programs->package = others->package;
+    programs->added = others->added;
     programs->choices = others->choices;
     programs->keeps_binaries = others->keeps_binaries;
     programs->distrusted = others->distrusted;
     programs->forced_unsupported = others->forced_unsupported;
     programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
     NEED_MEMORY(programs->cache_directory || !others->cache_directory, error);
-    return add_sources(device, others->added, error);
+    return HEALCL_OK;
 }
 
 enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,

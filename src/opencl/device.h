@@ -32,7 +32,7 @@ struct device_info {
     char c_version[128];   /* of OpenCL C */
     cl_device_type type;
     cl_command_queue_properties queue_properties;
-    uint32_t compute_units, clock_mhz, address_bits;
+    uint32_t compute_units, clock_mhz;
     uint64_t global_memory_bytes; /* a hint: PoCL reports too little */
     uint64_t max_allocation_bytes;
     uint64_t cache_bytes; /* of global memory */

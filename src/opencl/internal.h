@@ -160,11 +160,6 @@ void staging_release(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- source.c */
 
-struct program_source {
-    struct program_source *next;
-    const char *name, *text;
-};
-
 enum { PROGRAM_TEXTS = 6, PROGRAM_LINE_SIZE = 384 };
 
 /* The texts that a program is built from. A line before each makes compilers name our files. */
@@ -235,6 +230,12 @@ bool device_programs_discard(struct healcl_device *device);
 void device_programs_release(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- device.c */
+
+/* As device_open, with all options except the queue: see device_take_queue. Called between
+ * opening_begin and opening_end. */
+enum healcl_status device_open_with(const struct opencl *cl,
+                                    const struct healcl_device_options *options,
+                                    struct healcl_device **device, struct healcl_error *error);
 
 /* As healcl_device_close, for a handle that has not called device_build_ahead. */
 void device_close(struct healcl_device *device);

@@ -17,10 +17,6 @@ enum healcl_status device_list(const struct opencl *cl, bool packaged, struct de
 /* As healcl_device_open, but without the self-test. cl must outlive the device. */
 enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                struct healcl_device **device, struct healcl_error *error);
-/* As device_open, with all options except the queue: see device_take_queue. */
-enum healcl_status device_open_with(const struct opencl *cl,
-                                    const struct healcl_device_options *options,
-                                    struct healcl_device **device, struct healcl_error *error);
 
 /* Opens a handle for another thread, on the same context as another handle. It has its own queues,
  * kernels and pool, and the current tuning of that handle. It may outlive that handle. The two

@@ -7,13 +7,18 @@
 
 #include "opencl/cache.h"
 
+/* The source of a program. */
+struct program_source {
+    const char *name, *text;
+};
+
 /* Programs of a device, with their statistics. */
 struct device_programs {
-    struct kernel *kernels;        /* listed or built so far, most recently used first */
-    struct program_source *added;  /* in addition to those of cl/ */
-    struct package *package;       /* the source of all programs, shared by handles; or NULL */
-    struct kernel_choices choices; /* among manifests' kernels */
-    uint64_t compile_nanoseconds;  /* spent building programs and creating kernels */
+    struct kernel *kernels;             /* listed or built so far, most recently used first */
+    const struct program_source *added; /* by tests, before those of cl/; ends with a NULL name */
+    struct package *package;            /* the source of all programs, shared by handles; or NULL */
+    struct kernel_choices choices;      /* among manifests' kernels */
+    uint64_t compile_nanoseconds;       /* spent building programs and creating kernels */
     uint64_t first_launches; /* of kernels, except in the self-test: a driver may compile a kernel
                                 only when it first runs */
     uint64_t self_test_nanoseconds; /* when the device was opened; 0: it had passed before */
@@ -45,12 +50,6 @@ struct device_programs {
 
 /* Bytes of a launch's options, with the final 0. */
 enum { LAUNCH_OPTIONS_SIZE = 512 };
-
-/* Adds a program, e.g. a vendor's version of a family. It takes precedence over a program of cl/
- * with the same name. Programs that are already built stay in use. name and text must outlive the
- * device. */
-enum healcl_status device_add_program(struct healcl_device *device, const char *name,
-                                      const char *text, struct healcl_error *error);
 
 /*
  * One kernel launch. The program is cl/base/base.h, cl/base/arithmetic.h and cl/<program>.cl in

@@ -70,13 +70,15 @@ static cl_int platform_text(const struct opencl *cl, cl_platform_id platform, cl
 
 struct query {
     cl_device_info what;
-    enum { QUERY_TEXT, QUERY_NUMBER, QUERY_FLAG } kind;
+    enum { QUERY_PLATFORM, QUERY_TEXT, QUERY_NUMBER, QUERY_FLAG } kind;
     size_t offset, size; /* of the field in struct device_info */
 };
 
 #define FIELD(name) offsetof(struct device_info, name), sizeof(((struct device_info *)0)->name)
 
 static const struct query queries[] = {
+    {CL_PLATFORM_NAME, QUERY_PLATFORM, FIELD(platform)},
+    {CL_PLATFORM_VERSION, QUERY_PLATFORM, FIELD(platform_version)},
     {CL_DEVICE_NAME, QUERY_TEXT, FIELD(name)},
     {CL_DEVICE_VENDOR, QUERY_TEXT, FIELD(vendor)},
     {CL_DRIVER_VERSION, QUERY_TEXT, FIELD(driver)},
@@ -86,7 +88,6 @@ static const struct query queries[] = {
     {CL_DEVICE_QUEUE_PROPERTIES, QUERY_NUMBER, FIELD(queue_properties)},
     {CL_DEVICE_MAX_COMPUTE_UNITS, QUERY_NUMBER, FIELD(compute_units)},
     {CL_DEVICE_MAX_CLOCK_FREQUENCY, QUERY_NUMBER, FIELD(clock_mhz)},
-    {CL_DEVICE_ADDRESS_BITS, QUERY_NUMBER, FIELD(address_bits)},
     {CL_DEVICE_GLOBAL_MEM_SIZE, QUERY_NUMBER, FIELD(global_memory_bytes)},
     {CL_DEVICE_MAX_MEM_ALLOC_SIZE, QUERY_NUMBER, FIELD(max_allocation_bytes)},
     {CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, QUERY_NUMBER, FIELD(cache_bytes)},
@@ -107,7 +108,9 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
     char text[TEXT_MAX] = "";
     cl_bool flag = CL_FALSE;
     cl_int code = CL_SUCCESS;
+    info->fault_call = row->kind == QUERY_PLATFORM ? "clGetPlatformInfo" : "clGetDeviceInfo";
     switch (row->kind) {
+    case QUERY_PLATFORM: return platform_text(cl, info->platform_id, row->what, field, row->size);
     case QUERY_TEXT:
         code = cl->clGetDeviceInfo(info->device_id, row->what, sizeof text - 1, text, NULL);
         copy_text(field, row->size, text);
@@ -151,15 +154,7 @@ static cl_int query_architecture(const struct opencl *cl, struct device_info *in
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
     size_t sizes[DIMENSIONS_MAX];
-    info->fault_call = "clGetPlatformInfo";
-    cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
-                                sizeof info->platform);
-    if (code == CL_SUCCESS)
-        code = platform_text(cl, info->platform_id, CL_PLATFORM_VERSION, info->platform_version,
-                             sizeof info->platform_version);
-    if (code != CL_SUCCESS)
-        return code;
-    info->fault_call = "clGetDeviceInfo";
+    cl_int code = CL_SUCCESS;
     for (size_t i = 0; code == CL_SUCCESS && i < sizeof queries / sizeof *queries; i++)
         code = query(cl, info, &queries[i]);
     if (code == CL_SUCCESS)

@@ -233,11 +233,6 @@ void device_programs_release(struct healcl_device *device)
     for (; programs->kernels; kernel_drop(device))
         if (programs->keeps_binaries)
             program_save(device, programs->kernels->program);
-    while (programs->added) {
-        struct program_source *source = programs->added;
-        programs->added = source->next;
-        free(source);
-    }
     free(programs->cache_directory);
     free(programs->warnings);
     free(programs->failed);

@@ -23,24 +23,14 @@ static const struct {
 
 static const char *find_source(const struct healcl_device *device, const char *name)
 {
-    for (const struct program_source *source = device->programs->added; source;
-         source = source->next)
+    const struct program_source *source = device->programs->added;
+    for (; source && source->name; source++)
         if (strcmp(source->name, name) == 0)
             return source->text;
     for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
         if (strcmp(embedded[i].name, name) == 0)
             return embedded[i].text;
     return NULL;
-}
-
-enum healcl_status device_add_program(struct healcl_device *device, const char *name,
-                                      const char *text, struct healcl_error *error)
-{
-    struct program_source *source = calloc(1, sizeof *source);
-    NEED_MEMORY(source, error);
-    *source = (struct program_source){device->programs->added, name, text};
-    device->programs->added = source;
-    return HEALCL_OK;
 }
 
 /* Part of every key: to be raised when the same sources and options yield a different binary. */

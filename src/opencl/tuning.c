@@ -176,36 +176,27 @@ struct device_tuning tuning_default(const struct device_info *info)
 
 /* ---------------------------------------------------------------- text */
 
-static bool is_name(const char *text, size_t length, const char *name)
-{
-    return strlen(name) == length && strncmp(text, name, length) == 0;
-}
-
 /* Parses a number of decimal digits only. */
-static bool parse_number(const char *text, size_t length, uint64_t *value)
+static bool parse_number(const char *text, uint64_t *value)
 {
-    *value = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9' || *value > UINT32_MAX)
-            return false;
-        *value = *value * 10 + (uint64_t)(text[i] - '0');
-    }
-    return length > 0;
+    const char *digit = text;
+    for (*value = 0; *digit >= '0' && *digit <= '9' && *value <= UINT32_MAX; digit++)
+        *value = *value * 10 + (uint64_t)(*digit - '0');
+    return digit > text && !*digit;
 }
 
-static bool parse_kernel_style(const char *text, size_t length, enum kernel_style *style)
+static bool parse_kernel_style(const char *text, enum kernel_style *style)
 {
-    for (int s = 0; s < STYLE_COUNT; s++)
-        if (is_name(text, length, style_names[s])) {
-            *style = (enum kernel_style)s;
-            return true;
-        }
-    return false;
+    int s = 0;
+    while (s < STYLE_COUNT && strcmp(text, style_names[s]) != 0)
+        s++;
+    *style = (enum kernel_style)s;
+    return s < STYLE_COUNT;
 }
 
 /* Parses a value of the tunable: one of its names, or a number. */
-static bool parse_tunable(enum tunable tunable, const char *text, size_t length,
-                          const struct device_info *info, uint32_t *value)
+static bool parse_tunable(enum tunable tunable, const char *text, const struct device_info *info,
+                          uint32_t *value)
 {
     const struct {
         uint64_t least, most;
@@ -217,9 +208,9 @@ static bool parse_tunable(enum tunable tunable, const char *text, size_t length,
     };
     uint64_t number = 0;
     if (tunable == TUNABLE_multiply)
-        while (number < MULTIPLY_COUNT && !is_name(text, length, multiply_names[number]))
+        while (number < MULTIPLY_COUNT && strcmp(text, multiply_names[number]) != 0)
             number++;
-    else if (!parse_number(text, length, &number))
+    else if (!parse_number(text, &number))
         return false;
     if (number < ranges[tunable].least || number > ranges[tunable].most ||
         (ranges[tunable].is_power && (number & (number - 1)) != 0))
@@ -228,21 +219,18 @@ static bool parse_tunable(enum tunable tunable, const char *text, size_t length,
     return true;
 }
 
-static bool parse_item(struct device_tuning *tuning, const char *item, size_t length,
-                       const struct device_info *info)
+static bool parse_item(struct device_tuning *tuning, char *item, const struct device_info *info)
 {
     enum kernel_style style;
-    const char *equals = memchr(item, '=', length);
-    if (!equals)
-        return parse_kernel_style(item, length, &style) && take_style(tuning, style);
-    size_t name_length = (size_t)(equals - item), value_length = length - name_length - 1;
+    char *value = strchr(item, '=');
+    if (!value)
+        return parse_kernel_style(item, &style) && take_style(tuning, style);
+    *value++ = 0;
     for (int i = 0; i < TUNABLE_COUNT; i++)
-        if (is_name(item, name_length, tunable_name((enum tunable)i)))
-            return parse_tunable((enum tunable)i, equals + 1, value_length, info,
-                                 &tuning->values[i]);
+        if (strcmp(item, tunable_name((enum tunable)i)) == 0)
+            return parse_tunable((enum tunable)i, value, info, &tuning->values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (is_name(item, name_length, families[family].name) &&
-            parse_kernel_style(equals + 1, value_length, &style) &&
+        if (strcmp(item, families[family].name) == 0 && parse_kernel_style(value, &style) &&
             kernel_family_has((enum kernel_family)family, style)) {
             tuning->styles[family] = style;
             return true;
@@ -254,8 +242,10 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
                                 const struct device_info *info, struct healcl_error *error)
 {
     for (const char *item = text; *text; item += strcspn(item, ",") + 1) {
-        size_t length = strcspn(item, ",");
-        if (!parse_item(tuning, item, length, info))
+        char copy[96];
+        const size_t length = strcspn(item, ",");
+        snprintf(copy, sizeof copy, "%.*s", (int)length, item);
+        if (length >= sizeof copy || !parse_item(tuning, copy, info))
             FAIL(error, HEALCL_USAGE,
                  "%s is '%.200s', but must look like "
                  "local_size=64,elements_per_item=4,transform_local_size=64,transform=vectors "
@@ -484,60 +474,54 @@ enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct
 
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of)
 {
-    for (size_t i = 0; i < choices->count; i++)
-        if (choices->items[i].of == of)
-            return choices->items[i].choice;
-    return 0;
+    char key[KERNEL_CHOICE_SIZE];
+    const size_t length = (size_t)snprintf(key, sizeof key, "%016" PRIx64 "=", of);
+    const char *found = strstr(choices->text, key);
+    return found ? (uint32_t)strtoul(found + length, NULL, 10) : 0;
+}
+
+static void drop_choice(char *item)
+{
+    const char *next = item + strcspn(item, " ") + 1;
+    memmove(item, next, strlen(next) + 1);
 }
 
 void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice)
 {
-    size_t place = 0;
-    while (place < choices->count && choices->items[place].of != of)
-        place++;
-    if (place == KERNEL_CHOICES_MAX)
-        place = 0;
-    choices->count -= place < choices->count;
-    memmove(&choices->items[place], &choices->items[place + 1],
-            (choices->count - place) * sizeof *choices->items);
-    choices->items[choices->count].of = of;
-    choices->items[choices->count++].choice = choice;
-}
-
-void kernel_choices_format(const struct kernel_choices *choices, char text[KERNEL_CHOICES_SIZE])
-{
-    size_t used = 0;
-    text[0] = 0;
-    for (size_t i = 0; i < choices->count; i++)
-        used +=
-            (size_t)snprintf(text + used, KERNEL_CHOICES_SIZE - used, "%s%016" PRIx64 "=%" PRIu32,
-                             i > 0 ? " " : "", choices->items[i].of, choices->items[i].choice);
+    char item[KERNEL_CHOICE_SIZE], *text = choices->text;
+    const int length = snprintf(item, sizeof item, "%016" PRIx64 "=", of);
+    char *earlier = strstr(text, item);
+    if (earlier)
+        drop_choice(earlier);
+    snprintf(item + length, sizeof item - (size_t)length, "%" PRIu32 " ", choice);
+    while (strlen(text) + strlen(item) >= sizeof choices->text)
+        drop_choice(text);
+    strcat(text, item);
 }
 
 bool kernel_choices_parse(struct kernel_choices *choices, const char *text)
 {
-    struct kernel_choices parsed = {.count = 0};
-    bool good = true;
-    choices->count = 0;
-    while (good && *text && parsed.count < KERNEL_CHOICES_MAX) {
+    *choices = (struct kernel_choices){.text = ""};
+    while (*text) {
         char *end;
         const uint64_t of = strtoull(text, &end, 16);
-        good = *end == '=';
-        if (good)
-            kernel_choices_set(&parsed, of, (uint32_t)strtoul(end + 1, &end, 10));
-        good = good && (*end == ' ' || !*end);
+        const bool is_pair = *end == '=';
+        if (is_pair)
+            kernel_choices_set(choices, of, (uint32_t)strtoul(end + 1, &end, 10));
+        if (!is_pair || (*end && *end != ' ')) {
+            choices->text[0] = 0;
+            return false;
+        }
         text = end + (*end == ' ');
     }
-    if (good)
-        *choices = parsed;
-    return good;
+    return true;
 }
 
 void kernel_choices_read_cached(struct kernel_choices *choices, const struct device_info *info)
 {
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
     bool given;
-    choices->count = 0;
+    choices->text[0] = 0;
     if (tuning_style_given(&given, NULL) != HEALCL_OK || given)
         return;
     tuning_cache_name(info, "kernels", name);
@@ -549,8 +533,7 @@ enum healcl_status kernel_choices_cache(const struct kernel_choices *choices,
                                         const struct device_info *info, char **path,
                                         struct healcl_error *error)
 {
-    char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
+    char name[CACHE_NAME_SIZE];
     tuning_cache_name(info, "kernels", name);
-    kernel_choices_format(choices, text);
-    return cache_write_text(name, text, path, error);
+    return cache_write_text(name, choices->text, path, error);
 }

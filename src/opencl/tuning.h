@@ -159,30 +159,23 @@ enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct
  * `of`, a hash of the candidates, which changes when a candidate changes. The caller defines what
  * the value of a choice means.
  */
-enum { KERNEL_CHOICES_MAX = 64 };
+enum {
+    KERNEL_CHOICES_MAX = 64, /* at least; the oldest ones are dropped */
+    KERNEL_CHOICE_SIZE = 16 + 1 + 10 + 2,
+    KERNEL_CHOICES_SIZE = KERNEL_CHOICES_MAX * KERNEL_CHOICE_SIZE
+};
 struct kernel_choices {
-    size_t count;
-    struct {
-        uint64_t of;
-        uint32_t choice;
-    } items[KERNEL_CHOICES_MAX]; /* the latest one is last */
+    char text[KERNEL_CHOICES_SIZE]; /* "<of, 16 hexadecimal digits>=<choice> " for each choice */
 };
 
 /* The choice for `of`; 0 if none was made. */
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of);
 
-/* The text has "<of, in hexadecimal>=<choice>" for each choice, followed by a space or the end. */
-enum {
-    KERNEL_CHOICE_SIZE = 16 + 1 + 10 + 1,
-    KERNEL_CHOICES_SIZE = KERNEL_CHOICES_MAX * KERNEL_CHOICE_SIZE + 1
-};
-
-void kernel_choices_format(const struct kernel_choices *choices, char text[KERNEL_CHOICES_SIZE]);
-
-/* Returns false if kernel_choices_format did not write the text. Then there are no choices. */
+/* Takes choices from a text. The last blank may be missing. Returns false if the text is anything
+ * else. Then there are no choices. */
 bool kernel_choices_parse(struct kernel_choices *choices, const char *text);
 
-/* Makes a choice, and replaces an earlier one. If there are too many, drops the oldest one. */
+/* Makes a choice, and replaces an earlier one. */
 void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice);
 
 /* As for tunings. Choices that cannot be read or understood are ignored. So are cached choices if

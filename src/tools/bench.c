@@ -1,7 +1,5 @@
 #include "tools/bench.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/numbers.h"

@@ -1,8 +1,5 @@
 #include "tools/bench.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/random.h"

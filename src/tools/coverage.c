@@ -1,7 +1,5 @@
 #include "tools/coverage.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/clock.h"

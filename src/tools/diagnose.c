@@ -1,7 +1,5 @@
 #include "tools/diagnose.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/variant.h"

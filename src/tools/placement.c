@@ -1,6 +1,5 @@
 #include "tools/placement.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 #include "tools/problem.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

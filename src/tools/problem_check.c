@@ -1,8 +1,5 @@
 #include "tools/problem_check.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/process.h"

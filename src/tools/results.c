@@ -1,6 +1,5 @@
 #include "tools/results.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "run/compare.h"

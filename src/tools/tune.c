@@ -1,8 +1,6 @@
 #include "tools/tune.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "kernels/variant.h"

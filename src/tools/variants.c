@@ -1,6 +1,5 @@
 #include "tools/variants.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"

@@ -1,9 +1,6 @@
 #include "tools/writer.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/xmalloc.h"

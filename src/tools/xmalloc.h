@@ -4,6 +4,7 @@
 #define HEALCL_TOOLS_XMALLOC_H
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Allocate memory, to be freed with free(). A size of 0 counts as 1. A product that overflows
  * counts as lack of memory. */

@@ -1,6 +1,5 @@
 #include "transcript/base64.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/copy.h"

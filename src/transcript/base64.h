@@ -2,8 +2,6 @@
 #ifndef HEALCL_TRANSCRIPT_BASE64_H
 #define HEALCL_TRANSCRIPT_BASE64_H
 
-#include <stdbool.h>
-
 #include "core/status.h"
 
 /* The number of characters before the first one outside of the alphabet; '=' is outside. */

@@ -1,6 +1,5 @@
 #include "transcript/npy.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

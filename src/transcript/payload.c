@@ -1,6 +1,5 @@
 #include "transcript/payload.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/copy.h"

@@ -1,5 +1,4 @@
 /* Plans a call of a vendor's operation as steps. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "vendor/expression.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/numbers.h"

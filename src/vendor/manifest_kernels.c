@@ -1,7 +1,6 @@
 /* Reads kernels of a manifest: their sources, options and libraries. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -30,7 +30,6 @@ static void ask_for_kernels(const struct plan *plan)
                                             .max_allocation_bytes = shape % 2 ? 4096 : 1 << 30,
                                             .global_memory_bytes = UINT64_C(1) << 32,
                                             .compute_units = 4,
-                                            .address_bits = 64,
                                             .little_endian = true,
                                             .double_width = shape % 2 ? 4 : 0};
         device->tuning = tuning_default(&device->info);

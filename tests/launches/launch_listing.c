@@ -96,7 +96,6 @@ static cl_int get_device(cl_device_id id, cl_device_info what, size_t size, void
          sizeof(cl_command_queue_properties)},
         {CL_DEVICE_MAX_COMPUTE_UNITS, is_cpu ? 4 : 16, sizeof(cl_uint)},
         {CL_DEVICE_MAX_CLOCK_FREQUENCY, 1000, sizeof(cl_uint)},
-        {CL_DEVICE_ADDRESS_BITS, 64, sizeof(cl_uint)},
         {CL_DEVICE_GLOBAL_MEM_SIZE, (cl_ulong)16 << 30, sizeof(cl_ulong)},
         {CL_DEVICE_MAX_MEM_ALLOC_SIZE, (cl_ulong)4 << 30, sizeof(cl_ulong)},
         {CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, 1 << 20, sizeof(cl_ulong)},

@@ -43,6 +43,23 @@ static inline int device_tear_down(void **state)
     return helper_balanced() ? 0 : -1;
 }
 
+/* Gives a handle, and those that are opened beside it, another program. It takes precedence over
+ * earlier ones of its name. */
+static inline void give_program(struct healcl_device *device, const char *name, const char *text)
+{
+    enum { HANDLES_MAX = 64, PROGRAMS_MAX = 3 };
+    static struct program_source programs[HANDLES_MAX][PROGRAMS_MAX + 1];
+    static size_t handle;
+    const struct program_source *earlier = device->programs->added;
+    struct program_source *added = programs[handle++ % HANDLES_MAX];
+    size_t count = 0;
+    added[count++] = (struct program_source){name, text};
+    for (; earlier && earlier->name && count < PROGRAMS_MAX; earlier++)
+        added[count++] = *earlier;
+    added[count].name = NULL;
+    device->programs->added = added;
+}
+
 #define DEVICE_TEST(function) \
     cmocka_unit_test_setup_teardown(function, device_set_up, device_tear_down)
 

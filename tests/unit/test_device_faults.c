@@ -15,7 +15,7 @@ static void ignore_times(void *context, const struct launch_times *times)
 
 static enum healcl_status use(struct healcl_device *device, struct scenario *scenario, bool *right)
 {
-    TRY(device_add_program(device, "scenario", scenario_source, &error));
+    give_program(device, "scenario", scenario_source);
     TRY(scenario_run(device, scenario, right, &error));
     TRY(device_set_profiling(device, true, &error));
     for (int i = 0; i < 2; i++)

@@ -81,7 +81,7 @@ static void open_with(const char *tuning)
     cl.clEnqueueReadBuffer = count_awaited_by_read;
     setenv("HEALCL_TUNING", tuning, 1);
     OK(device_open(&cl, "", &device, &error));
-    OK(device_add_program(device, "overlap", source, &error));
+    give_program(device, "overlap", source);
     for (int i = 0; i < BUFFERS; i++)
         OK(device_buffer_acquire(device, sizeof(int32_t), true, &buffers[i], &error));
     (void)step(0, 1, 0); /* is not the kernel's first launch later */

@@ -140,7 +140,7 @@ static enum healcl_status use(struct healcl_device *device, struct scenario *sce
 {
     uint64_t nanoseconds = 0;
     bool right = false;
-    TRY(device_add_program(device, "scenario", scenario_source, &error));
+    give_program(device, "scenario", scenario_source);
     TRY(device_trace_begin(device, trace, &error));
     TRY(scenario_run(device, scenario, &right, &error));
     TRY(scenario_launch(device, scenario, &error));

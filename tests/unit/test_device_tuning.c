@@ -214,7 +214,7 @@ enum { KEPT_KINDS = 3, KEPT_FILES = 2 * KEPT_KINDS };
 static void keep_all(struct device_info *device)
 {
     struct device_tuning tuning = tuning_of(*device->driver == '1' ? "local_size=4" : "");
-    struct kernel_choices choices = {.count = 0};
+    struct kernel_choices choices = {.text = ""};
     const struct roofline rates = {.bytes = (uint64_t)*device->driver};
     char *path = NULL;
     OK(tuning_cache(&tuning, device, &path, &error));

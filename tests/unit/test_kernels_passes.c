@@ -48,7 +48,7 @@ static void open_gpu(const char *source, bool knows_sizes)
     OK(device_open_tested(&cl, NULL, &device, &error));
     if (!knows_sizes)
         cl.clBuildProgram = build_without_sizes;
-    OK(device_add_program(device, "ntt/registers", source, &error));
+    give_program(device, "ntt/registers", source);
     device->tuning.transform_local_size = 256;
 }
 

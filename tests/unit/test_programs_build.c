@@ -23,8 +23,7 @@ static void builds_once(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n",
-                          &error));
+    give_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n");
     struct launch launch = simple;
     OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
     OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
@@ -58,7 +57,7 @@ static void handles_share_programs(void **state)
     (void)state;
     enum { HANDLES = 200 };
     struct healcl_device *device = open_device(), *beside = NULL;
-    OK(device_add_program(device, "scenario", scenario_source, &error));
+    give_program(device, "scenario", scenario_source);
     run_scenario(device);
     const uint64_t launched = device->programs->first_launches;
     assert_true(launched > 0);
@@ -86,7 +85,7 @@ static void handles_share_what_is_the_same(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device(), *beside = NULL;
-    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
+    give_program(device, "simple", "KERNEL f(uint a) { }\n");
     OK(device_attach(device, &simple, &(struct kernel *){NULL}, &error));
     OK(device_open_beside(device, &beside, &error));
     OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
@@ -97,7 +96,7 @@ static void handles_share_what_is_the_same(void **state)
     assert_ptr_not_equal(beside->programs->kernels->program, device->programs->kernels->program);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
-    OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
+    give_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n");
     OK(device_attach(beside, &simple, &(struct kernel *){NULL}, &error));
     assert_int_equal(beside->programs->built, 1);
     healcl_device_close(device);
@@ -109,8 +108,8 @@ static void later_sources_win(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    OK(device_add_program(device, "simple", "#error \"not this one\"\n", &error));
-    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
+    give_program(device, "simple", "#error \"not this one\"\n");
+    give_program(device, "simple", "KERNEL f(uint a) { }\n");
     OK(device_attach(device, &simple, &(struct kernel *){NULL}, &error));
     healcl_device_close(device);
 }
@@ -119,7 +118,7 @@ static void shows_the_build_log(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    OK(device_add_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n", &error));
+    give_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n");
     assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
                      HEALCL_DEVICE);
     char expected[512];
@@ -144,7 +143,7 @@ static void misses_what_there_is_not(void **state)
     assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
                      HEALCL_DEVICE);
     assert_string_equal(error.message, "there is no program 'simple'");
-    OK(device_add_program(device, "simple", "KERNEL g(uint a) { }\n", &error));
+    give_program(device, "simple", "KERNEL g(uint a) { }\n");
     assert_int_equal(device_attach(device, &simple, &(struct kernel *){NULL}, &error),
                      HEALCL_DEVICE);
     assert_string_equal(error.message, "kernel 'f' of program 'simple': clCreateKernel failed: "
@@ -207,7 +206,7 @@ static int tear_down_cache(void **state)
 
 static void expect_scenario_runs(struct healcl_device *device)
 {
-    OK(device_add_program(device, "scenario", scenario_source, &error));
+    give_program(device, "scenario", scenario_source);
     struct scenario scenario = {.count = 100, .local_size = 4};
     bool right = false;
     OK(scenario_run(device, &scenario, &right, &error));
@@ -363,7 +362,7 @@ static void ignores_swapped_binaries(void **state)
     for (int swapped = 0; swapped < 2; swapped++) {
         helper_reset();
         struct healcl_device *device = open_device();
-        OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
+        give_program(device, "simple", "KERNEL f(uint a) { }\n");
         struct launch launch = simple;
         OK(device_attach(device, &launch, &(struct kernel *){NULL}, &error));
         launch.options = "-D X=2";
@@ -384,7 +383,7 @@ static void falls_back_to_source(void **state)
     for (int build = 0; build < 2; build++) {
         helper_reset();
         struct healcl_device *device = open_device();
-        OK(device_add_program(device, "scenario", scenario_source, &error));
+        give_program(device, "scenario", scenario_source);
         struct launch launch = {.program = "scenario",
                                 .kernel = "add",
                                 .options = "-D AMOUNT=5",

@@ -8,7 +8,7 @@ static struct healcl_device *open_device(void)
 {
     struct healcl_device *device = NULL;
     OK(device_open(&helper_opencl, "", &device, &error));
-    OK(device_add_program(device, "scenario", scenario_source, &error));
+    give_program(device, "scenario", scenario_source);
     return device;
 }
 
@@ -135,7 +135,7 @@ static void takes_times_by_the_host(void **state)
     struct healcl_device *device = NULL;
     bool right = false;
     OK(device_open(&cl, "", &device, &error));
-    OK(device_add_program(device, "scenario", scenario_source, &error));
+    give_program(device, "scenario", scenario_source);
     OK(device_set_profiling(device, true, &error));
     assert_false(device->event_times);
     uint64_t start = monotonic_nanoseconds();

@@ -278,7 +278,9 @@ static void memory_runs_out(void **state)
         helper.fail_code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         helper.fail_at = k;
         const enum healcl_status status = healcl_session_run(session, &failure);
-        const bool is_launch = k > 0 && strcmp(helper.failed, "clEnqueueNDRangeKernel") == 0;
+        /* A run that waits less often makes fewer calls than the first one. */
+        const bool is_launch =
+            helper.failed && strcmp(helper.failed, "clEnqueueNDRangeKernel") == 0;
         if (k == 0)
             calls = helper.calls;
         assert_true(status == HEALCL_OK || (k > 0 && !is_launch && status == HEALCL_DEVICE));

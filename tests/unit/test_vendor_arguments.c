@@ -74,7 +74,6 @@ static void count_warning(void *context, const char *line)
  */
 static enum healcl_status scale(unsigned *warnings)
 {
-    const struct healcl_device_options options = {.log = count_warning, .log_context = warnings};
     struct opencl cl = *helper_loader();
     struct healcl_device *asked = NULL;
     struct healcl_queue *queue = NULL;
@@ -87,7 +86,9 @@ static enum healcl_status scale(unsigned *warnings)
     cl.clGetKernelInfo = answer_count;
     answers.asked = *warnings = 0;
     healcl_error_clear(&error);
-    OK(device_open_with(&cl, &options, &asked, &error));
+    OK(device_open(&cl, NULL, &asked, &error));
+    asked->callers.log = count_warning;
+    asked->callers.log_context = warnings;
     OK(healcl_queue_open(asked, &plan, &queue, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, values, &a, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, values, &out, &error));

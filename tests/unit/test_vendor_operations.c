@@ -286,7 +286,7 @@ static void tunables_are_as_chosen(void **state)
             expect_shape(queue, out, told[alternative]);
         close_queue(queue);
     }
-    device->programs->choices.count = 0;
+    device->programs->choices.text[0] = 0;
 }
 
 static void refusals_are_named(void **state)

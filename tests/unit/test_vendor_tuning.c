@@ -217,7 +217,7 @@ static struct launches run_chosen(const struct script *script, uint64_t identity
     OK(script_run(script, executor, results, &error));
     executor->class->destroy(executor);
     device_trace_end(device);
-    device->programs->choices.count = 0;
+    device->programs->choices.text[0] = 0;
     const struct launches launches = count_launches(trace, chosen, choice != 0);
     trace_free(trace);
     return launches;
