@@ -10,10 +10,12 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/new_file.h"
+#include "core/registry.h"
 #include "mpi/opening.h"
 #include "run/loaded_transcript.h"
 #include "tools/xmalloc.h"
 #include "transcript/npy.h"
+#include "transcript/source.h"
 
 enum { INPUTS_MAX = 64, SESSIONS_MAX = 16, BATCH_MAX = 1024, PATH_SIZE = 2 * PATH_MAX };
 
@@ -434,23 +436,19 @@ static enum healcl_status serve_find_inputs(struct serve_command *self, struct h
     return HEALCL_OK;
 }
 
-/* Refuses a result whose path is a symbolic link to an input file. Hard links need no check,
- * because a result is a new file. */
-static enum healcl_status check_links(const struct serve_command *self, struct healcl_error *error)
+/* Refuses a result whose path leads to an input file, or to the transcript. */
+static enum healcl_status check_results(const struct serve_command *self,
+                                        struct healcl_error *error)
 {
-    char path[PATH_SIZE], input[PATH_SIZE];
-    struct stat about, other;
+    char path[PATH_SIZE];
+    NEED_MEMORY(source_hold(self->opening.transcript->plan->source, true), error);
+    for (size_t i = 0; i < self->count * self->input_count; i++) {
+        input_path(self, self->names[i / self->input_count], i % self->input_count, path);
+        NEED_MEMORY(input_note(path, NULL), error);
+    }
     for (size_t i = 0; i < self->count * result_count(self); i++) {
         result_path(self, self->names[i / result_count(self)], i % result_count(self), path);
-        if (lstat(path, &about) != 0 || !S_ISLNK(about.st_mode) || stat(path, &about) != 0)
-            continue;
-        for (size_t j = 0; j < self->count * self->input_count; j++) {
-            input_path(self, self->names[j / self->input_count], j % self->input_count, input);
-            if (stat(input, &other) == 0 && about.st_dev == other.st_dev &&
-                about.st_ino == other.st_ino)
-                FAIL(error, HEALCL_USAGE, "cannot write '%.400s': it is the input '%.400s'", path,
-                     input);
-        }
+        TRY(new_file_check(path, error));
     }
     return HEALCL_OK;
 }
@@ -468,7 +466,7 @@ static int serve(struct serve_command *self)
         workers[i].command = self;
     enum healcl_status status = serve_find_inputs(self, &error);
     if (status == HEALCL_OK && self->ranks.rank == 0)
-        status = check_links(self, &error);
+        status = check_results(self, &error);
     if (status == HEALCL_OK && self->ranks.rank == 0)
         status = find_since(self, &error);
     int code = ranks_agree(&self->ranks, status, NULL, &error);

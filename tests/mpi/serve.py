@@ -101,6 +101,9 @@ def check_two_inputs(launcher, place):
     (place / "two" / "a.npy").unlink()
     (place / "two" / "a.npy").symlink_to("../x/b.npy")
     refuse(launcher, "cannot write 'two/a.npy': it is the input 'x/b.npy'", *two)
+    (place / "two" / "a.npy").unlink()
+    (place / "two" / "a.npy").symlink_to("../two.json")
+    refuse(launcher, "cannot write 'two/a.npy': it is the input 'two.json'", *two)
     (place / "w" / "a.npy").rename(place / "w" / "c.npy")
     refuse(launcher, "'w/a.npy': No such file", *two)
 
