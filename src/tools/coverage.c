@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "tools/xmalloc.h"
 
-enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16 };
+enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16, MOST = 3 * 131072 };
 
 /* ---------------------------------------------------------------- sizes */
 
@@ -16,11 +16,13 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
     sizes->count = sizes->more = 0;
     for (int64_t n = 2; n <= (quick ? 512 : 131072); n *= !quick ? 2 : n == 2 ? 8 : 32)
         for (size_t i = 0; i < k_count; i++)
-            sizes->of[sizes->count++] = (struct coverage_size){n, k[i]};
+            if (n * k[i] <= MOST)
+                sizes->of[sizes->count++] = (struct coverage_size){n, k[i]};
     sizes->of[sizes->count++] = (struct coverage_size){MANY_K_N, MANY_K};
-    for (int64_t n = 1024; quick && n <= 131072; n *= n == 1024 ? 16 : 8)
+    for (int64_t n = 1024; n <= 131072; n *= n == 1024 ? 16 : 8)
         for (size_t i = 0; i < sizeof k / sizeof *k; i++)
-            sizes->of[sizes->count + sizes->more++] = (struct coverage_size){n, k[i]};
+            if (quick || n * k[i] > MOST)
+                sizes->of[sizes->count + sizes->more++] = (struct coverage_size){n, k[i]};
 }
 
 /* ---------------------------------------------------------------- rows */

@@ -22,8 +22,9 @@ struct coverage_sizes {
     struct coverage_size of[COVERAGE_SIZES_MAX];
 };
 
-/* Fills in all combinations of n from 2 to 131072 and k from 1 to 24, then one size with more
- * moduli. quick: only a few sizes below 1000, with further ones. */
+/* Fills in all combinations of n from 2 to 131072 and k from 1 to 24 whose product is at most
+ * 3 * 131072, then one size with more moduli, and larger ones as further ones. quick: only a few
+ * sizes below 1000, with further ones. */
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick);
 
 /* A form with specific dtypes. */
