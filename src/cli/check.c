@@ -400,6 +400,10 @@ static void begin_table(struct check_command *self)
     report_label(&style, "device", "%s", info->name);
     report_label(&style, "driver", "%s, %s", info->platform, info->driver);
     report_label(&style, "self-test", "%s", failure ? failure : "passed");
+    for (int way = 0; info->multiply_wrong >> way; way++)
+        if (info->multiply_wrong >> way & 1)
+            report_label(&style, "", "multiply=%s is wrong; healcl uses another",
+                         multiply_name((enum multiply)way));
     putchar('\n');
     progress_resume();
 }
@@ -515,8 +519,10 @@ static enum healcl_status check(void *context, struct healcl_error *error)
     self->calls.uses = &self->uses;
     progress_say("opening the device");
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
+    const uint32_t known_wrong = job->device->info.multiply_wrong; /* and so not tried again */
     if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();
+    job->device->info.multiply_wrong |= known_wrong;
     variants_init(&self->variants, job->device);
     job->device->callers.no_fallback = true; /* results of the host would not test the device */
     check_rows(self);

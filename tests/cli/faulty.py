@@ -117,6 +117,8 @@ def check_vectors(folder):
             continue
         assert value in [device.get(key) for device in devices], (fault, devices)
         assert told in expect(run(NO_FAULT, "devices", cache=cache), 0), fault
+        if fault == SMALL:
+            assert told in expect(run(fault, "check", "--op", "zeros", cache=cache, **vectors), 0)
     # Nothing is cached, and a child tests the device.
     assert "without cache hints" in expect(run(CRASHING, "devices", cache=f"{folder}/child", **vectors), 0)
 
