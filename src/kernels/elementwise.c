@@ -99,7 +99,10 @@ static void begin(struct job *job, struct launcher *self, const struct variant_p
     (void)bind_chain_operands(plan->step, &arranged);
     job_begin(job, self, &arranged, plan, inputs);
     job->launch.kernel = kernel;
-    job->moves_q = plan->step->in[2] && is_scalar(plan->step, 2);
+    if (!plan->step->in[2] || !is_scalar(plan->step, 2))
+        return;
+    job->space.operand[OPERAND_Q].offset = plan->step->in[2]->layout.offset;
+    job->moved[OPERAND_Q] = 2;
 }
 
 /* The least elements of a work-item of cl/vectors.cl. Its start costs as much as 200 elements. */
@@ -370,8 +373,8 @@ static enum healcl_status choose_repeated(struct launcher *self, const struct va
     const int table = derive_moduli(self, step, 2);
     begin(&job, self, plan, 0,
           are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated);
-    job_add_input(&job, step->in[a]);
-    job_add_input(&job, is_scalar(step, b) ? step->out : step->in[b]);
+    job_add_tensor(&job, 1, step, a);
+    job_add_tensor(&job, 2, step, b);
     job_add_buffer(&job, table);
     struct space *space = &job.space;
     const int64_t rows = repeated_rows(space, self->device);
@@ -441,7 +444,7 @@ static enum healcl_status choose_residues(struct launcher *self, const struct va
     const int table = derive_moduli(self, step, 2);
     begin(&job, self, plan, 2, kernels[step->kind].residues);
     job_add_buffer(&job, table);
-    if (job.moves_q)
+    if (is_scalar(step, 2))
         job_add_scalar(&job, SLOT_Q_NUMBER);
     else
         job_add_uint(&job, (uint32_t)found->moduli.offset);
@@ -475,7 +478,7 @@ static enum healcl_status choose_constant(struct launcher *self, const struct va
     int a = is_scalar(step, 0);
     struct job job;
     job_begin(&job, self, step, plan, 0);
-    job_add_input(&job, step->in[a]);
+    job_add_tensor(&job, 1, step, a);
     job_add_scalar(&job, SLOT_FACTOR);
     job_add_scalar(&job, SLOT_QUOTIENT);
     job_add_scalar(&job, SLOT_Q);

@@ -121,6 +121,10 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launch.kind = (int)step->kind;
     job->launch.options = job->options;
     job->launch.arguments = job->arguments;
+    for (int k = 0; k < SPACE_OPERANDS; k++) {
+        job->moved[k] = SLOT_NONE;
+        job->units[k] = 1;
+    }
 }
 
 /* Avoids snprintf, which takes a tenth of the time of a launch. */
@@ -208,6 +212,20 @@ void job_add_input(struct job *job, const struct tensor *tensor)
 void job_add_output(struct job *job, const struct tensor *tensor)
 {
     job_add_written(job, template_slot_of(job->launcher, tensor));
+}
+
+void job_add_operand(struct job *job, int k, int slot, bool is_written)
+{
+    add_memory(job, slot, !is_written);
+    job->moved[k] = slot < STEP_OPERANDS ? slot : SLOT_NONE;
+}
+
+void job_add_tensor(struct job *job, int k, const struct step *step, int i)
+{
+    if (is_scalar(step, i)) /* needs a stand-in */
+        job_add_input(job, step->out);
+    else
+        job_add_operand(job, k, template_slot_of(job->launcher, step->in[i]), false);
 }
 
 /* Adds a copy of a value of at most 8 bytes. */
@@ -298,6 +316,7 @@ static void take_vectors(struct job *job)
         if (operand->stride[last] == 0)
             continue;
         operand->offset /= job->width;
+        job->units[k] = job->width;
         for (uint32_t axis = 0; axis < space->rank; axis++)
             operand->stride[axis] /= job->width;
     }
@@ -341,9 +360,7 @@ static void compile_axes(struct job *job)
 
 enum healcl_status job_add_to_template(const struct job *job, struct healcl_error *error)
 {
-    return job->launch.groups == 0 ? HEALCL_OK
-                                   : template_add_launch(job->launcher, &job->launch, job->slots,
-                                                         &job->space, job->moves_q, error);
+    return job->launch.groups == 0 ? HEALCL_OK : template_add_launch(job->launcher, job, error);
 }
 
 /* rounds: loop iterations of one work-item. */
@@ -452,7 +469,7 @@ void job_begin(struct job *job, struct launcher *launcher, const struct step *st
                const struct variant_plan *plan, int inputs)
 {
     job_begin_kernel(job, launcher, step, plan);
-    job_add_output(job, step->out);
-    for (int i = 0; i < inputs; i++) /* a scalar needs a stand-in */
-        job_add_input(job, is_scalar(step, i) ? step->out : step->in[i]);
+    job_add_operand(job, 0, template_slot_of(launcher, step->out), true);
+    for (int i = 0; i < inputs; i++)
+        job_add_tensor(job, i + 1, step, i);
 }

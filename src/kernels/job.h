@@ -16,7 +16,9 @@ struct job {
     uint32_t width;   /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
     uint32_t vectors; /* bit k: operand k is accessed as vectors */
     bool single;      /* one work-item takes all elements if it can: SINGLE in cl/base/base.h */
-    bool moves_q;     /* operand 3 of the space begins at SLOT_Q_NUMBER */
+    int moved[SPACE_OPERANDS];     /* the slot of the step's operand whose offset operand k of the
+                                      space has; or SLOT_NONE */
+    int64_t units[SPACE_OPERANDS]; /* elements of the step's operand in one of the space's */
     char options[LAUNCH_OPTIONS_SIZE];
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     uint8_t slots[LAUNCH_ARGUMENTS_MAX];
@@ -53,6 +55,11 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values);
     job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
                   (int64_t[]){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
+/* Adds memory that operand k of the space is a view of. The view begins at the offset of the step's
+ * operand, if the slot is that of one. */
+void job_add_operand(struct job *job, int k, int slot, bool is_written);
+/* Adds input i of the step, as job_add_operand; a stand-in if it is a scalar. */
+void job_add_tensor(struct job *job, int k, const struct step *step, int i);
 /* Adds a value that each step gives: SLOT_A to SLOT_Q_NUMBER. */
 void job_add_scalar(struct job *job, int slot);
 /* Adds a structure, which must stay valid until the launch is added. */

@@ -108,6 +108,37 @@ static int alias_of(const struct step *step, int operand)
     return first;
 }
 
+/* Offsets count modulo this number of elements. Kernels depend on the alignment to cache lines. */
+enum { OFFSETS_MODULO = 64 };
+
+/* Whether kernels take an operand's offset from their space, and no table depends on it. */
+static bool is_movable(const struct step *step, int operand)
+{
+    switch (operand) {
+    case STEP_OUT:
+    case 0: return true;
+    case 1: return step_traits[step->kind].moduli == 2 && step->kind != STEP_BASE_CONVERSION;
+    default: return operand == 3 && step->kind == STEP_CHAIN;
+    }
+}
+
+/* What a template depends on of an operand's offset. first: the first operand with its storage.
+ * Views of the output's storage keep their distance from it. Other views may be equal or not. */
+static int64_t offset_key(const struct step *step, int operand, int first)
+{
+    const int64_t offset = step->operands[operand]->layout.offset;
+    const int64_t distance = offset - step->operands[first]->layout.offset;
+    bool has_out = false;
+    for (int i = first; i < STEP_OPERANDS; i++) {
+        if (!step->operands[i] || step->operands[i]->storage != step->operands[first]->storage)
+            continue;
+        if (!is_movable(step, i))
+            return offset;
+        has_out |= i == STEP_OUT;
+    }
+    return has_out && first < operand ? distance : offset % OFFSETS_MODULO * 2 + (distance == 0);
+}
+
 /* Offsets of scalars are no part of the key: SLOT_Q_NUMBER. */
 static size_t make_key(const struct step *step, uint64_t fact, uint64_t key[KEY_WORDS])
 {
@@ -123,12 +154,13 @@ static size_t make_key(const struct step *step, uint64_t fact, uint64_t key[KEY_
             continue;
         const struct storage *storage = tensor->storage;
         const struct layout *layout = &tensor->layout;
+        const int first = alias_of(step, i);
         key[3] |= (uint64_t)1 << i;
-        key[words++] = (uint64_t)storage->dtype | (uint64_t)alias_of(step, i) << 8 |
+        key[words++] = (uint64_t)storage->dtype | (uint64_t)first << 8 |
                        (uint64_t)(storage->scalars != NULL) << 16 | (uint64_t)layout->rank << 24;
         if (!storage->scalars) {
             key[words++] = (uint64_t)storage->elements;
-            key[words++] = (uint64_t)layout->offset;
+            key[words++] = (uint64_t)offset_key(step, i, first);
         }
         memcpy(key + words, layout->shape, layout->rank * sizeof *key);
         words += layout->rank;

@@ -117,9 +117,9 @@ void sum_begin(struct job *job, struct launcher *self, const struct variant_plan
     job_begin_kernel(job, self, plan->step, plan);
     if (sum_factors(plan->step) == 1)
         job_define(job, "SUMMED", "");
-    job_add_written(job, operands->out);
-    job_add_buffer(job, operands->a);
-    job_add_buffer(job, operands->b);
+    job_add_operand(job, 0, operands->out, true);
+    job_add_operand(job, 1, operands->a, false);
+    job_add_operand(job, 2, operands->b, false);
     job_add_buffer(job, operands->q);
     job_add_buffer(job, operands->permutation);
     job_add_uint(job, (plan->step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));

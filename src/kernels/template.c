@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/derived.h"
+#include "kernels/job.h"
 
 __extension__ typedef unsigned __int128 uint128;
 
@@ -46,11 +47,10 @@ uint64_t template_slot_bytes(const struct launcher *self, int slot)
     return (uint64_t)table->count * table->size;
 }
 
-int template_slot_of(const struct launcher *self, const struct tensor *tensor)
+int template_slot_of(const struct launcher *self, const struct tensor *operand)
 {
     int slot = 0;
-    while (!self->templates.step->operands[slot] ||
-           self->templates.step->operands[slot]->storage != tensor->storage)
+    while (self->templates.step->operands[slot] != operand)
         slot++;
     return slot;
 }
@@ -81,24 +81,38 @@ static size_t padded(size_t bytes)
 }
 
 /* The bytes of an argument's value, if it has more than 8. */
-static size_t extra_bytes(const struct launch *launch, const uint8_t *slots, uint32_t i)
+static size_t extra_bytes(const struct job *job, uint32_t i)
 {
-    const size_t size = slots[i] == SLOT_SPACE ? sizeof(struct space) : launch->arguments[i].size;
-    return slots[i] >= SLOT_SPACE && size > sizeof(int64_t) ? padded(size) : 0;
+    const size_t size =
+        job->slots[i] == SLOT_SPACE ? sizeof(struct space) : job->launch.arguments[i].size;
+    return job->slots[i] >= SLOT_SPACE && size > sizeof(int64_t) ? padded(size) : 0;
+}
+
+/* Notes which offsets the space has from the step that the template is made for. */
+static void set_bases(const struct launcher *self, const struct job *job,
+                      struct template_launch *added)
+{
+    memcpy(added->moved, job->moved, sizeof added->moved);
+    memcpy(added->units, job->units, sizeof added->units);
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        if (added->moved[k] < STEP_OPERANDS)
+            added->bases[k] =
+                job->space.operand[k].offset -
+                self->templates.step->operands[added->moved[k]]->layout.offset / added->units[k];
 }
 
 /* One allocation has the launch, its arguments, values, slots and options. */
-enum healcl_status template_add_launch(struct launcher *self, const struct launch *launch,
-                                       const uint8_t *slots, const struct space *space,
-                                       bool moves_q, struct healcl_error *error)
+enum healcl_status template_add_launch(struct launcher *self, const struct job *job,
+                                       struct healcl_error *error)
 {
     struct template *made = self->templates.made;
+    const struct launch *launch = &job->launch;
     const uint32_t count = launch->argument_count;
     const size_t options = strlen(launch->options) + 1;
     size_t bytes = sizeof(struct template_launch) + count * (sizeof *launch->arguments + 8) +
                    padded(count) + options;
     for (uint32_t i = 0; i < count; i++)
-        bytes += extra_bytes(launch, slots, i);
+        bytes += extra_bytes(job, i);
     struct template_launch *added = calloc(1, bytes);
     NEED_MEMORY(added, error);
     *made->last = added;
@@ -106,25 +120,26 @@ enum healcl_status template_add_launch(struct launcher *self, const struct launc
     made->launch_count++;
     made->bytes += bytes;
     added->launch = *launch;
-    added->moves_q = moves_q;
+    set_bases(self, job, added);
     added->launch.arguments = (struct launch_argument *)(added + 1);
     added->values = (int64_t *)(added->launch.arguments + count);
     char *next = (char *)(added->values + count);
     for (uint32_t i = 0; i < count; i++) {
         struct launch_argument *argument = &added->launch.arguments[i];
         *argument = launch->arguments[i];
-        if (slots[i] < SLOT_SPACE)
+        if (job->slots[i] < SLOT_SPACE)
             continue;
-        const void *given = slots[i] == SLOT_SPACE ? space : argument->value;
-        const size_t extra = extra_bytes(launch, slots, i);
+        const bool is_space = job->slots[i] == SLOT_SPACE || argument->value == &job->space;
+        const size_t extra = extra_bytes(job, i);
         void *value = extra > 0 ? (void *)next : &added->values[i];
         next += extra;
-        memcpy(value, given, slots[i] == SLOT_SPACE ? sizeof *space : argument->size);
+        memcpy(value, is_space ? &job->space : argument->value,
+               is_space ? sizeof job->space : argument->size);
         argument->value = value;
-        if (given == space)
+        if (is_space)
             added->space = value;
     }
-    added->slots = memcpy(next, slots, count);
+    added->slots = memcpy(next, job->slots, count);
     added->launch.options = memcpy(next + padded(count), launch->options, options);
     return HEALCL_OK;
 }
@@ -141,13 +156,28 @@ static const struct buffer *memory_of(const struct launcher *self, const struct 
     return slot == SLOT_STATUS ? &self->status : &run->tables[slot - SLOT_TABLE]->table;
 }
 
+/* Sets offsets of the launch's space. Returns whether any changed. */
+static bool move_operands(struct template_launch *launch, const struct step *step)
+{
+    bool has_moved = false;
+    for (int k = 0; k < SPACE_OPERANDS && launch->space; k++) {
+        int64_t *offset = &launch->space->operand[k].offset;
+        if (launch->moved[k] == SLOT_NONE)
+            continue;
+        const int64_t now =
+            launch->bases[k] + step->operands[launch->moved[k]]->layout.offset / launch->units[k];
+        has_moved |= now != *offset;
+        *offset = now;
+    }
+    return has_moved;
+}
+
 /* Puts a launch's space into memory, unless it is there already. */
 static enum healcl_status upload_space(struct launcher *self, struct template_launch *launch,
                                        struct healcl_error *error)
 {
-    if (launch->space_memory.memory && !launch->moves_q)
+    if (launch->space_memory.memory)
         return HEALCL_OK;
-    device_buffer_release(self->device, &launch->space_memory);
     return device_upload_memory(self->device, NULL, sizeof *launch->space, launch->space,
                                 &launch->space_memory, error);
 }
@@ -173,8 +203,8 @@ static enum healcl_status set_arguments(struct launcher *self, const struct temp
 {
     const struct step *step = run->step;
     launch->launch.tag = step->origins;
-    if (launch->moves_q && launch->space)
-        launch->space->operand[3].offset = step_scalar(step, SLOT_Q_NUMBER);
+    if (move_operands(launch, step))
+        device_buffer_release(self->device, &launch->space_memory);
     for (uint32_t i = 0; i < launch->launch.argument_count; i++) {
         const struct buffer **buffer = &launch->launch.arguments[i].buffer;
         const int slot = launch->slots[i];

@@ -2,8 +2,9 @@
  * What is chosen for a step: its variant's launches, the tables that they read, and scratch memory.
  *
  * A template serves all steps of one kind with the same dtypes, layouts, aliasing and facts. It
- * names memory by slots, so that steps with other storages can use it. Choosing makes no OpenCL
- * call. Running a template attaches its kernels, sets their arguments, and enqueues them.
+ * names memory by slots, so that steps with other storages can use it, or with other offsets.
+ * Choosing makes no OpenCL call. Running a template attaches its kernels, sets their arguments, and
+ * enqueues them.
  */
 #ifndef HEALCL_KERNELS_TEMPLATE_H
 #define HEALCL_KERNELS_TEMPLATE_H
@@ -90,7 +91,10 @@ struct template_launch {
     struct kernel *kernel; /* NULL before it is attached */
     struct space *space;   /* among its values, or NULL */
     struct buffer space_memory;
-    bool moves_q;    /* operand 3 of the space begins at SLOT_Q_NUMBER */
+    /* Operand k of the space begins at bases[k], plus the offset of the step's operand moved[k] in
+     * units of units[k] elements. SLOT_NONE: it has the same offset for all steps. */
+    int moved[SPACE_OPERANDS];
+    int64_t units[SPACE_OPERANDS], bases[SPACE_OPERANDS];
     uint8_t *slots;  /* of the arguments */
     int64_t *values; /* of the arguments with at most 8 bytes */
 };
@@ -131,13 +135,13 @@ int template_add_scratch(struct launcher *self, uint64_t bytes);
 /* The bytes of the memory of a slot. */
 uint64_t template_slot_bytes(const struct launcher *self, int slot);
 
-/* The slot of a tensor's storage, which is that of an operand of the step. */
-int template_slot_of(const struct launcher *self, const struct tensor *tensor);
+/* The slot of an operand of the step. */
+int template_slot_of(const struct launcher *self, const struct tensor *operand);
 
-/* Adds a launch. Its arguments are copied. space: the address of its space, among them. */
-enum healcl_status template_add_launch(struct launcher *self, const struct launch *launch,
-                                       const uint8_t *slots, const struct space *space,
-                                       bool moves_q, struct healcl_error *error);
+/* Adds the launch of a job, with copies of its arguments and its space. */
+struct job;
+enum healcl_status template_add_launch(struct launcher *self, const struct job *job,
+                                       struct healcl_error *error);
 
 /* ---------------------------------------------------------------- running */
 
