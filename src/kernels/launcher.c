@@ -114,10 +114,13 @@ enum { OFFSETS_MODULO = 64 };
 /* Whether kernels take an operand's offset from their space, and no table depends on it. */
 static bool is_movable(const struct step *step, int operand)
 {
+    const bool has_factors = step->kind == STEP_MULTIPLY_ADD; /* their offsets are arguments */
     switch (operand) {
-    case STEP_OUT:
-    case 0: return true;
-    case 1: return step_traits[step->kind].moduli == 2 && step->kind != STEP_BASE_CONVERSION;
+    case STEP_OUT: return true;
+    case 0: return !has_factors;
+    case 1:
+        return !has_factors && step_traits[step->kind].moduli == 2 &&
+               step->kind != STEP_BASE_CONVERSION;
     default: return operand == 3 && step->kind == STEP_CHAIN;
     }
 }

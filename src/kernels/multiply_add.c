@@ -55,7 +55,10 @@ static void begin(struct job *job, struct launcher *self, const struct variant_p
 {
     const struct step *step = plan->step;
     job_begin(job, self, step, plan, 0);
-    job->moves_q = is_scalar(step, 2);
+    if (is_scalar(step, 2)) {
+        job->space.operand[3].offset = step->in[2]->layout.offset;
+        job->moved[3] = 2;
+    }
     for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
         job_add_input(job, step->in[step->in[input_of(k)] ? input_of(k) : 0]);
     job_add_value(job, &plan->factors, sizeof plan->factors);
