@@ -6,49 +6,77 @@
 _Static_assert((int)PRODUCTS == STEP_PRODUCTS && (int)PRODUCT_AXES == STEP_PRODUCT_AXES,
                "cl/base/geometry.h and plan/plan.h differ");
 
-/* The layouts of a step: out, moduli and factors, with as few axes as possible. */
-enum { OF_OUT, OF_MODULI, OF_FACTORS, LAYOUTS = OF_FACTORS + FACTORS_ALL };
+/* Layouts of out, of moduli in their table, and of factors. */
+enum { OF_MODULI = 1, OF_FACTORS = 2, LAYOUTS = OF_FACTORS + FACTORS_ALL };
 
-/* The input that is factor k. */
-static int input_of(int k)
+/* Factor k; NULL: it is missing. Input 2 has the moduli. */
+static const struct tensor *factor_of(const struct step *step, int k)
 {
-    return k < 2 ? k : k + 1;
+    return step->in[k < 2 ? k : k + 1];
 }
 
-/* moduli: as operand 3 of the space; NULL: the space does not have it. */
-static void find_layouts(const struct step *step, const struct layout *moduli,
-                         struct layout layouts[LAYOUTS])
+/* The longest axis of whole vectors along which moduli are equal. The rank if none exists. */
+static uint32_t find_vectors(const struct layout *moduli)
 {
-    layouts[OF_OUT] = step->out->layout;
-    layouts[OF_MODULI] = step->out->layout;
-    layouts[OF_MODULI].offset = 0;
-    memset(layouts[OF_MODULI].stride, 0, sizeof layouts[OF_MODULI].stride);
-    if (moduli)
-        layouts[OF_MODULI] = *moduli;
-    for (int k = 0; k < FACTORS_ALL; k++) {
-        const struct tensor *tensor = step->in[input_of(k)];
-        layouts[OF_FACTORS + k] = tensor ? tensor->layout : step->out->layout;
-    }
-    layouts_simplify(layouts, LAYOUTS);
+    uint32_t longest = moduli->rank;
+    for (uint32_t axis = 0; axis < moduli->rank; axis++)
+        if (moduli->stride[axis] == 0 && moduli->shape[axis] % LANES == 0 &&
+            (longest == moduli->rank || moduli->shape[axis] >= moduli->shape[longest]))
+            longest = axis;
+    return longest;
 }
 
-static void set_plan(const struct step *step, const struct layout layouts[LAYOUTS],
-                     struct variant_plan *plan)
+/* vectors: makes an axis of whole vectors the last one. Returns whether there is one. */
+static bool find_plan(const struct step *step, const struct layout *moduli, bool vectors,
+                      struct variant_plan *plan)
 {
     struct factors *factors = &plan->factors;
-    *factors = (struct factors){.has = 0};
-    space_init(&plan->space, &layouts[OF_OUT]);
-    space_set_operand(&plan->space, 0, &layouts[OF_OUT]);
+    struct layout layouts[LAYOUTS] = {step->out->layout, *moduli};
+    for (int k = 0; k < FACTORS_ALL; k++)
+        layouts[OF_FACTORS + k] = (factor_of(step, k) ? factor_of(step, k) : step->out)->layout;
+    layouts_simplify(layouts, LAYOUTS);
+    const uint32_t rank = layouts->rank, axis = find_vectors(&layouts[OF_MODULI]);
+    if (vectors && axis == rank)
+        return false;
+    for (int i = 0; vectors && i < LAYOUTS; i++)
+        layouts[i] = layout_move_axis(&layouts[i], axis, rank - 1);
+    space_init(&plan->space, layouts);
+    space_set_operand(&plan->space, 0, layouts);
     space_set_operand(&plan->space, 3, &layouts[OF_MODULI]);
+    *factors = (struct factors){.has = 0};
     for (int k = 0; k < FACTORS_ALL; k++) {
         const struct layout *view = &layouts[OF_FACTORS + k];
-        if (!step->in[input_of(k)])
-            continue;
-        factors->has |= 1u << k;
+        factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k;
         factors->offset[k] = view->offset;
-        for (uint32_t axis = 0; axis < view->rank; axis++)
-            factors->stride[k][view->rank - 1 - axis] = (uint32_t)view->stride[axis];
+        for (uint32_t i = 0; i < rank; i++)
+            factors->stride[k][rank - 1 - i] = (uint32_t)view->stride[i];
     }
+    return true;
+}
+
+static const char *plan_elements(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
+{
+    const struct layout moduli = modulus_operand(step, 2);
+    (void)device;
+    (void)find_plan(step, &moduli, false, plan);
+    return NULL;
+}
+
+/* If moduli are periodic in C order, the space does not have them. */
+static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
+                                struct variant_plan *plan)
+{
+    int64_t k;
+    struct layout none = {.rank = step->out->layout.rank}, moduli = modulus_operand(step, 2);
+    memcpy(none.shape, step->out->layout.shape, sizeof none.shape);
+    plan->is_periodic = moduli_are_periodic(step, 2, &k) && find_plan(step, &none, false, plan) &&
+                        plan->space.shape[plan->space.rank - 1] % LANES == 0;
+    const char *obstacle = double_vectors_obstacle(device);
+    return obstacle ? obstacle
+           : plan->is_periodic || find_plan(step, &moduli, true, plan)
+               ? NULL
+               : "moduli neither repeat nor are equal along an axis of a multiple of eight";
 }
 
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
@@ -60,19 +88,9 @@ static void begin(struct job *job, struct launcher *self, const struct variant_p
         job->moved[3] = 2;
     }
     for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
-        job_add_input(job, step->in[step->in[input_of(k)] ? input_of(k) : 0]);
+        job_add_input(job, factor_of(step, k) ? factor_of(step, k) : step->in[0]);
     job_add_value(job, &plan->factors, sizeof plan->factors);
-}
-
-static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
-{
-    struct layout layouts[LAYOUTS];
-    const struct layout moduli = modulus_operand(step, 2);
-    (void)device;
-    find_layouts(step, &moduli, layouts);
-    set_plan(step, layouts, plan);
-    return NULL;
+    job_add_buffer(job, derive_moduli(self, step, 2));
 }
 
 static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
@@ -80,58 +98,18 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
 {
     struct job job;
     begin(&job, self, plan);
-    job_add_buffer(&job, derive_moduli(self, plan->step, 2));
     return job_launch(&job, error);
-}
-
-/* Makes the longest axis of whole vectors along which moduli are equal the last one. */
-static bool find_equal_moduli(struct layout layouts[LAYOUTS])
-{
-    const struct layout *moduli = &layouts[OF_MODULI];
-    uint32_t longest = moduli->rank;
-    for (uint32_t axis = 0; axis < moduli->rank; axis++)
-        if (moduli->stride[axis] == 0 && moduli->shape[axis] % LANES == 0 &&
-            (longest == moduli->rank || moduli->shape[axis] >= moduli->shape[longest]))
-            longest = axis;
-    if (longest == moduli->rank)
-        return false;
-    for (int i = 0; i < LAYOUTS; i++)
-        layouts[i] = layout_move_axis(&layouts[i], longest, layouts[i].rank - 1);
-    return true;
-}
-
-static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
-                                struct variant_plan *plan)
-{
-    struct layout layouts[LAYOUTS];
-    int64_t k;
-    const char *obstacle = double_vectors_obstacle(device);
-    if (obstacle)
-        return obstacle;
-    find_layouts(step, NULL, layouts);
-    plan->is_periodic = moduli_are_periodic(step, 2, &k) &&
-                        layouts[OF_OUT].shape[layouts[OF_OUT].rank - 1] % LANES == 0;
-    if (!plan->is_periodic) {
-        const struct layout moduli = modulus_operand(step, 2);
-        find_layouts(step, &moduli, layouts);
-        if (!find_equal_moduli(layouts))
-            return "moduli neither repeat nor are equal along an axis of a multiple of eight";
-    }
-    set_plan(step, layouts, plan);
-    return NULL;
 }
 
 static enum healcl_status choose_vectors(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
     enum { GRANULE = 4096 };
-    const int table = derive_moduli(self, plan->step, 2);
-    struct periodic_moduli moduli = {.lanes = table}; /* an unused argument needs a stand-in */
     struct job job;
     begin(&job, self, plan);
+    struct periodic_moduli moduli = {.lanes = derive_moduli(self, plan->step, 2)}; /* a stand-in */
     if (plan->is_periodic)
         moduli = derive_periodic_moduli(self, plan->step, 2);
-    job_add_buffer(&job, table);
     job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     job.granule = GRANULE;

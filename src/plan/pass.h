@@ -48,6 +48,9 @@ bool pass_overwrites(const struct step *step, const struct tensor *view);
 /* Whether a step only writes or releases, and no data can make it refuse. */
 bool pass_never_refuses(const struct step *step);
 
+/* Whether no step between two steps can refuse. */
+bool pass_none_refuses(const struct step *from, const struct step *to);
+
 /* Whether the writer can move down to the reader: its inputs do not change in between, and no step
  * in between could refuse before the writer would. */
 bool pass_can_wait(const struct step *writer, const struct step *reader);

@@ -15,9 +15,10 @@
 #include "plan/pass.h"
 
 enum {
-    MODULI_MAX = 1 << 16, /* limit of kernels' tables */
-    CHECKED_MAX = 8,      /* moduli that are remembered */
-    USES_MAX = 64,        /* uses of a storage that a search looks at */
+    MODULI_MAX = 1 << 16,        /* limit of kernels' tables */
+    CHECKED_MAX = 8,             /* moduli that are remembered */
+    USES_MAX = 256,              /* uses of a storage that a search looks at */
+    ORIGINS_MAX = UINT8_MAX / 2, /* of two steps: three can be joined */
     ADDEND = 3
 };
 
@@ -30,9 +31,8 @@ struct search {
     struct pass_run *run;
     uint32_t count;
     uint32_t *before, *after;
-    uint32_t *kept;     /* by step: itself, or the step that does its work */
-    uint32_t *refusals; /* by step: how many earlier ones data can make refuse */
-    uint32_t *checked;  /* by step: 1 if an earlier one has checked its moduli */
+    uint32_t *kept;    /* by step: itself, or the step that does its work */
+    uint32_t *checked; /* by step: 1 if an earlier one has checked its moduli */
     const struct tensor *moduli[CHECKED_MAX]; /* latest ones that are checked, or NULL */
     uint32_t moduli_next;
 };
@@ -77,7 +77,7 @@ static bool is_part(const struct layout *view, const struct layout *whole)
             layout_last(&part) <= layout_last(&all));
 }
 
-/* Notes the latest uses, whether the step can be refused, and the moduli that it checks. */
+/* Notes the latest uses, and the moduli that the step checks. */
 static void follow(struct search *self, uint32_t number)
 {
     const struct step *step = step_at(self, number);
@@ -93,9 +93,6 @@ static void follow(struct search *self, uint32_t number)
     for (int i = 0; i < CHECKED_MAX; i++)
         if (self->moduli[i] && step->out && step->out->storage == self->moduli[i]->storage)
             self->moduli[i] = NULL;
-    const bool may_refuse =
-        step->vendor || step_traits[step->kind].refuses_data || (moduli && !is_checked);
-    self->refusals[number + 1] = self->refusals[number] + may_refuse;
     for (uint32_t i = 0; i < STEP_OPERANDS; i++) {
         const uint32_t use = number * STEP_OPERANDS + i;
         if (!step->operands[i])
@@ -157,30 +154,18 @@ static bool is_dead_behind(const struct search *self, const struct tensor *view,
     return false;
 }
 
-/* Whether no step in between could be refused before the step is. */
-static bool may_pass(const struct search *self, struct move move)
-{
-    if (self->checked[move.from])
-        return self->refusals[move.to] == self->refusals[move.from + 1];
-    for (uint32_t i = move.from + 1; i < move.to; i++)
-        if (i - move.from > PASS_WINDOW || (i != move.by && !pass_has_removed(step_at(self, i)) &&
-                                            !pass_never_refuses(step_at(self, i))))
-            return false;
-    return true;
-}
-
 static bool may_move(const struct search *self, struct move move)
 {
     const struct step *step = step_at(self, move.from), *to = step_at(self, move.to);
     if (step->vendor || !step->in[2] || !tensors_same(step->in[2], to->in[2]) ||
-        !pass_can_join(step, to))
+        step->origins->count + to->origins->count > ORIGINS_MAX)
         return false;
     for (int i = 0; i < STEP_INPUTS; i++) {
         const struct tensor *view = step->in[i];
         if (view && (view->storage->scalars ? i != 2 : !stays(self, view, move)))
             return false;
     }
-    return may_pass(self, move);
+    return self->checked[move.from] || pass_none_refuses(step, to);
 }
 
 /* Finds the step that wrote input i of step `by`, which has read it by use `read`, if it can be
@@ -236,18 +221,14 @@ static void take_input(struct step *sum, int to, const struct step *step, int fr
     sum->arguments[to].origin = (uint8_t)(sum->arguments[to].origin + behind);
 }
 
-/* Appends product i of a step to those of a sum. input: its factor a. */
-static void take_product(struct step *sum, const struct step *step, int input, size_t behind)
+/* Appends the products of a step, from number `first` on, to those of a sum. */
+static void take_products(struct step *sum, const struct step *step, int first, size_t behind)
 {
-    const int to = sum->in[0] ? step_factors(step_products(sum)) : 0;
-    for (int factor = 0; factor < 2; factor++)
-        take_input(sum, to + factor, step, input + factor, behind);
-}
-
-static void take_products(struct step *sum, const struct step *step, size_t behind)
-{
-    for (int i = 0; i < step_products(step); i++)
-        take_product(sum, step, step_factors(i), behind);
+    for (int i = first; i < step_products(step); i++) {
+        const int to = sum->in[0] ? step_factors(step_products(sum)) : 0;
+        for (int factor = 0; factor < 2; factor++)
+            take_input(sum, to + factor, step, step_factors(i) + factor, behind);
+    }
 }
 
 /* Gives the sum that joins two steps their moduli, as the argument that would be refused first. */
@@ -292,7 +273,7 @@ static enum healcl_status add_product(struct search *self, uint32_t to, int i,
         return HEALCL_OK;
     const struct step *product = step_at(self, from);
     struct step sum = empty_sum(addition);
-    take_products(&sum, product, 0);
+    take_products(&sum, product, 0, 0);
     take_moduli(&sum, product, addition);
     take_input(&sum, ADDEND, addition, 1 - i, product->origins->count);
     return is_supported(&sum) ? join(self, from, to, &sum, error) : HEALCL_OK;
@@ -320,14 +301,10 @@ static enum healcl_status divide_product(struct search *self, uint32_t from, uin
     const struct step *inner = step_at(self, from), *sum = step_at(self, to);
     const size_t behind = inner->origins->count;
     struct step both = empty_sum(sum);
-    if (!pass_can_join(inner, sum))
-        return HEALCL_OK;
-    for (int j = 0; j < 2; j++) {
-        take_product(&both, sum, 0, behind);
-        take_input(&both, step_factors(j) + i, inner, j, 0);
-    }
-    for (int j = 1; j < step_products(sum); j++)
-        take_product(&both, sum, step_factors(j), behind);
+    take_input(&both, i, inner, 0, 0);
+    take_input(&both, 1 - i, sum, 1 - i, behind);
+    take_products(&both, sum, 0, behind);
+    take_input(&both, step_factors(1) + i, inner, 1, 0);
     take_moduli(&both, inner, sum);
     return is_supported(&both) ? join(self, from, to, &both, error) : HEALCL_OK;
 }
@@ -348,8 +325,8 @@ static enum healcl_status begin_with(struct search *self, uint32_t to, uint32_t 
         addend->kind == STEP_MODMUL && has_room ? find_factor(self, from, to, &i) : NONE;
     const size_t behind = addend->origins->count;
     struct step both = empty_sum(sum);
-    take_products(&both, addend, 0);
-    take_products(&both, sum, behind);
+    take_products(&both, addend, 0, 0);
+    take_products(&both, sum, 0, behind);
     take_moduli(&both, addend, sum);
     if (addend->kind == STEP_MULTIPLY_ADD && addend->in[ADDEND])
         take_input(&both, ADDEND, addend, ADDEND, 0);
@@ -400,28 +377,22 @@ static enum healcl_status fuse_sums(struct search *self, struct healcl_error *er
     return self->run->changes > 0 ? move_releases(self, error) : HEALCL_OK;
 }
 
-static bool has_kind(const struct pass_run *run, enum step_kind kind)
-{
-    const struct step *step = run->first;
-    while (step < run->end && step->kind != kind)
-        step++;
-    return step < run->end;
-}
-
 enum healcl_status pass_sums(struct pass_run *run, struct healcl_error *error)
 {
     const size_t count = (size_t)(run->end - run->first), uses = count * STEP_OPERANDS;
-    if (!has_kind(run, STEP_MODMUL) || !has_kind(run, STEP_MODSUM) || uses >= NONE)
+    const struct step *addition = run->first;
+    while (addition < run->end && addition->kind != STEP_MODSUM)
+        addition++;
+    if (addition == run->end || uses >= NONE)
         return HEALCL_OK;
-    uint32_t *memory = calloc(2 * uses + 3 * count + 1, sizeof *memory);
+    uint32_t *memory = calloc(2 * uses + 2 * count + 1, sizeof *memory);
     NEED_MEMORY(memory, error);
     struct search self = {.run = run,
                           .count = (uint32_t)count,
                           .before = memory,
                           .after = memory + uses,
                           .kept = memory + 2 * uses,
-                          .checked = memory + 2 * uses + count,
-                          .refusals = memory + 2 * uses + 2 * count};
+                          .checked = memory + 2 * uses + count};
     for (uint32_t i = 0; i < count; i++)
         self.kept[i] = i;
     link_uses(&self);

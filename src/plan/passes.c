@@ -101,11 +101,18 @@ bool pass_never_refuses(const struct step *step)
            (moduli == NO_INPUT || step->in[moduli]->storage->scalars);
 }
 
-bool pass_can_wait(const struct step *writer, const struct step *reader)
+bool pass_none_refuses(const struct step *from, const struct step *to)
 {
-    for (const struct step *step = writer + 1; step < reader; step++)
+    for (const struct step *step = from + 1; step < to; step++)
         if (!pass_has_removed(step) && !pass_never_refuses(step))
             return false;
+    return true;
+}
+
+bool pass_can_wait(const struct step *writer, const struct step *reader)
+{
+    if (!pass_none_refuses(writer, reader))
+        return false;
     for (int j = 0; j < STEP_INPUTS; j++)
         if (writer->in[j] && pass_touches(writer + 1, reader, writer->in[j], true))
             return false;
@@ -368,8 +375,7 @@ static enum healcl_status run_passes(struct pass_run *run, uint32_t set, struct 
             step->origins = NULL;
     }
     close_gaps(run);
-    uint64_t peak = find_costs(run, true);
-    plan->bytes_peak = peak < plan->bytes_peak ? peak : plan->bytes_peak;
+    plan->bytes_peak = find_costs(run, true);
     return values_follow_plan(plan, error);
 }
 

