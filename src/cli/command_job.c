@@ -97,13 +97,13 @@ void report_file_error(struct report_file *output, const char *file,
     (void)report_file_end(output, EXIT_DEVICE, verbose);
 }
 
-int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
-                       const struct healcl_error *error, bool is_of_driver, bool verbose)
+/* Prints the error of a command, and writes it to its reports. Returns the exit code. */
+static int report_error(struct command_job *job, const struct healcl_error *error)
 {
     /* The message about an unreadable file already names it. */
-    int code = print_failure(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
-    report_file_error(json, file, error, is_of_driver, verbose);
-    report_file_error(junit, file, error, is_of_driver, verbose);
+    int code = print_failure(error->status == HEALCL_USAGE ? NULL : job->file, error, job->verbose);
+    report_file_error(&job->json, job->file, error, job->is_of_driver, job->verbose);
+    report_file_error(&job->junit, job->file, error, job->is_of_driver, job->verbose);
     return code;
 }
 
@@ -179,9 +179,7 @@ int job_run(const struct command *command, void *self)
         status = steps->work(self, &error);
     progress_end();
     warn_of_device(job->device);
-    int code = status == HEALCL_OK ? job_report(command, self)
-                                   : report_files_error(&job->json, &job->junit, job->file, &error,
-                                                        job->is_of_driver, job->verbose);
+    int code = status == HEALCL_OK ? job_report(command, self) : report_error(job, &error);
     code = finish_output(code);
     if (steps->conclude)
         code = steps->conclude(self, code);

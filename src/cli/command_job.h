@@ -37,11 +37,6 @@ int report_file_end(struct report_file *output, int code, bool verbose);
 void report_file_error(struct report_file *output, const char *file,
                        const struct healcl_error *error, bool is_of_driver, bool verbose);
 
-/* Prints the error of a command, and writes it to the JSON and JUnit reports. file: the file that
- * the error is about, or NULL. is_of_driver: as in report_add_error. Returns the exit code. */
-int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
-                       const struct healcl_error *error, bool is_of_driver, bool verbose);
-
 /* Removes an incomplete file. */
 void report_file_discard(struct report_file *output);
 

@@ -1,7 +1,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include "cli/text.h"
 #include "core/control_group.h"
 #include "core/file.h"
+#include "core/format.h"
 #include "tools/xmalloc.h"
 #include "transcript/entry.h"
 
@@ -29,20 +29,11 @@ int exit_code(enum healcl_status status)
 
 enum { LINE_SIZE = 8192 };
 
-__attribute__((format(printf, 2, 0))) static void format_line(char line[LINE_SIZE],
-                                                              const char *format, va_list arguments)
-{
-    vsnprintf(line, LINE_SIZE, format, arguments);
-    text_clean(line, false);
-}
-
 void print_notice(const char *format, ...)
 {
     char line[LINE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    format_line(line, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(line, sizeof line, format);
+    text_clean(line, false);
     progress_pause();
     fprintf(stderr, "%s: %s\n", this_program->name, line);
     progress_resume();
@@ -119,10 +110,7 @@ int finish_output(int code)
 int usage_error(const struct command *command, const char *format, ...)
 {
     char line[LINE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    format_line(line, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(line, sizeof line, format);
     if (is_first_rank())
         print_notice("%s; see '%s%s%s --help'", line, this_program->name, command ? " " : "",
                      command ? command->name : "");

@@ -70,13 +70,6 @@ static void name_device(cJSON *manifest, const struct device_info *info)
              STRING("version", info->version));
 }
 
-/* The next program that was built, or the first one. */
-static const struct device_program *next_program(const struct compile_command *self,
-                                                 const struct device_program *program)
-{
-    return device_next_program(self->job.device, program);
-}
-
 static enum healcl_status get_binary(const struct compile_command *self,
                                      const struct device_program *program, unsigned char **binary,
                                      size_t *bytes, struct healcl_error *error)
@@ -148,7 +141,7 @@ static enum healcl_status pack(struct compile_command *self, struct healcl_error
 {
     TRY(build_all(self, error));
     const struct device_program *program = NULL;
-    while ((program = next_program(self, program)) != NULL) {
+    while ((program = device_next_program(self->job.device, program)) != NULL) {
         unsigned char *binary;
         size_t bytes;
         TRY(get_binary(self, program, &binary, &bytes, error));
@@ -229,7 +222,7 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
     name_device(manifest, &none);
     cJSON *programs = cJSON_AddObjectToObject(manifest, "programs");
     const struct device_program *program = NULL;
-    while ((program = next_program(self, program)) != NULL)
+    while ((program = device_next_program(self->job.device, program)) != NULL)
         TRY(emit_source(self, number++, program, programs, error));
     if (is_one_source(self)) {
         cJSON_AddStringToObject(manifest, PACKAGE_IMAGE, "workload.aocx");
@@ -314,7 +307,7 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
     TRY(run_files(self, error));
     self->job.device->programs->keeps_binaries = false; /* the programs are stored here */
     const struct device_program *program = NULL;
-    while ((program = next_program(self, program)) != NULL) {
+    while ((program = device_next_program(self->job.device, program)) != NULL) {
         unsigned char *binary;
         size_t bytes;
         TRY(get_binary(self, program, &binary, &bytes, error));

@@ -1,9 +1,9 @@
 #include "cli/json.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "cli/text.h"
+#include "core/format.h"
 #include "tools/xmalloc.h"
 
 cJSON *json_report(void)
@@ -60,10 +60,7 @@ __attribute__((format(printf, 3, 4))) static void add_raw(cJSON *parent, const c
                                                           const char *format, ...)
 {
     char text[32];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(text, sizeof text, format);
     add(parent, key, cJSON_CreateRaw(text));
 }
 

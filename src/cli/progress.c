@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/text.h"
 #include "core/clock.h"
+#include "core/format.h"
 
 enum {
     PATIENCE = 300000000, /* nanoseconds before the line appears */
@@ -124,10 +124,7 @@ void progress_say(const char *format, ...)
     if (!running)
         return;
     pthread_mutex_lock(&lock);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(text, sizeof text, format);
     text_clean(text, false);
     pthread_mutex_unlock(&lock);
 }

@@ -1,10 +1,10 @@
 #include "cli/view.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "cli/json.h"
 #include "cli/text.h"
+#include "core/format.h"
 #include "tools/xmalloc.h"
 
 enum { PATH_SIZE = 256 };
@@ -173,10 +173,7 @@ char *view_fill(const cJSON *object, const char *template)
 void report_label(const struct style *style, const char *label, const char *format, ...)
 {
     char text[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(text, sizeof text, format);
     text_clean(text, false);
     const int used = fprintf(style->stream, "%-10s  ", label);
     text_wrap(style->stream, text, (size_t)used, (unsigned)used, style->width);

@@ -71,7 +71,8 @@ void verdict_report_last(int code)
     process_say(LAST_MARK | (unsigned)code);
 }
 
-void verdict_read(int pipe, struct verdict *verdict)
+/* Reads what has been reported from the other end of the pipe, which must not block. */
+static void verdict_read(int pipe, struct verdict *verdict)
 {
     unsigned char word;
     while (read(pipe, &word, 1) == 1) {
@@ -91,7 +92,8 @@ void verdict_read(int pipe, struct verdict *verdict)
     }
 }
 
-bool verdict_holds(const struct verdict *verdict, int status)
+/* Whether a process with this status, from waitpid, has ended with the code that it reported. */
+static bool verdict_holds(const struct verdict *verdict, int status)
 {
     return verdict->is_last || (verdict->is_reported && WIFEXITED(status) &&
                                 WEXITSTATUS(status) == (STATUS_MARK | verdict->code));

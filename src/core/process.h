@@ -120,10 +120,4 @@ int verdict_report(int code);
 /* Reports the exit code of a process that MPI ends, whatever its status. */
 void verdict_report_last(int code);
 
-/* Reads what has been reported from the other end of the pipe, which must not block. */
-void verdict_read(int pipe, struct verdict *verdict);
-
-/* Whether a process with this status, from waitpid, has ended with the code that it reported. */
-bool verdict_holds(const struct verdict *verdict, int status);
-
 #endif

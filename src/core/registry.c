@@ -52,6 +52,17 @@ static void registry_note(struct slot table[SLOTS], const void *begin, size_t le
     pthread_mutex_unlock(&lock);
 }
 
+/* path: NULL: any */
+static void registry_forget(struct slot table[SLOTS], const void *begin, const char *path)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < SLOTS; i++)
+        if (table[i].taken && table[i].begin == (uintptr_t)begin &&
+            (!path || strcmp(table[i].path, path) == 0))
+            table[i].taken = false;
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---------------------------------------------------------------- temporary files */
 
 int temporary_create(const char *path, mode_t mode)
@@ -73,11 +84,7 @@ int temporary_create(const char *path, mode_t mode)
 
 void temporary_forget(const char *path)
 {
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < SLOTS; i++)
-        if (shared->temporaries[i].taken && strcmp(shared->temporaries[i].path, path) == 0)
-            shared->temporaries[i].taken = false;
-    pthread_mutex_unlock(&lock);
+    registry_forget(shared->temporaries, NULL, path);
 }
 
 void temporary_remove_all(void)
@@ -154,11 +161,7 @@ void mapping_note(const void *begin, size_t length, const char *path)
 
 void mapping_forget(const void *begin)
 {
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < SLOTS; i++)
-        if (mappings[i].taken && mappings[i].begin == (uintptr_t)begin)
-            mappings[i].taken = false;
-    pthread_mutex_unlock(&lock);
+    registry_forget(mappings, begin, NULL);
 }
 
 const char *mapping_path(const void *address)

@@ -1,9 +1,9 @@
 #include "core/status.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/format.h"
 
 #ifndef HEALCL_VERSION
 #error "HEALCL_VERSION comes from the build"
@@ -84,10 +84,7 @@ enum healcl_status error_set(struct healcl_error *error, enum healcl_status stat
     error->entry = error->operation = error->argument = -1;
     error->file = file;
     error->line = line;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(error->message, sizeof error->message, format);
     make_one_line(error->message);
     return status;
 }
@@ -97,10 +94,7 @@ void error_prefix(struct healcl_error *error, const char *format, ...)
     if (!error)
         return;
     char prefix[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(prefix, sizeof prefix, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(prefix, sizeof prefix, format);
     make_one_line(prefix);
     size_t length = strlen(prefix);
     size_t room = sizeof error->message - 1 - length;

@@ -12,23 +12,17 @@
 
 /* ---------------------------------------------------------------- the smallest case */
 
-/* A step that a device computes wrongly, and the memory before it. */
-struct failing_step {
-    const struct plan *plan;
-    const struct step *step;
-    const struct reference *reference; /* contains the storages of the inputs */
-    const void *out_before;            /* contents of step->out's storage before it */
-    int64_t first_wrong;               /* index in out, in C order; 0 if unknown */
-};
-
 enum { SMALL_BYTES = 64 << 20 }; /* a larger case is not useful to send */
 
 /* ---------------------------------------------------------------- operands */
 
-/* A step, and the remaining parts of its tensors. */
+/* A step that a device computes wrongly, the memory before it, and the remaining parts of its
+ * tensors. */
 struct candidate {
-    const struct failing_step *failing;
+    const struct plan *plan;
     const struct step *step;
+    const struct reference *reference; /* contains the storages of the inputs */
+    const void *out_before;            /* contents of step->out's storage before it */
     struct step_axes axes;
     struct layout layouts[STEP_OPERANDS];
 };
@@ -36,7 +30,7 @@ struct candidate {
 static bool is_scalar_input(const struct candidate *candidate, int i)
 {
     const struct tensor *tensor = step_operand(candidate->step, i);
-    return tensor && tensor->storage == candidate->failing->plan->constants.storage;
+    return tensor && tensor->storage == candidate->plan->constants.storage;
 }
 
 /* Whether the operand is uploaded. */
@@ -55,13 +49,13 @@ static const char *image_of(const struct candidate *candidate, int i)
 {
     const struct storage *storage = step_operand(candidate->step, i)->storage;
     return storage == candidate->step->out->storage
-               ? candidate->failing->out_before
-               : candidate->failing->reference->memories[storage->id].bytes;
+               ? candidate->out_before
+               : candidate->reference->memories[storage->id].bytes;
 }
 
-static struct candidate whole_of(const struct failing_step *failing)
+static struct candidate whole_of(const struct candidate *failing)
 {
-    struct candidate whole = {.failing = failing, .step = failing->step};
+    struct candidate whole = *failing;
     step_axes(whole.step, &whole.axes);
     for (int i = 0; i < STEP_OPERANDS; i++)
         if (step_operand(whole.step, i))
@@ -196,7 +190,7 @@ static void operand_word(const struct candidate *candidate, int i, char word[WOR
         snprintf(word, WORD_SIZE, "none");
     else if (is_scalar_input(candidate, i))
         snprintf(word, WORD_SIZE, "%" PRId64,
-                 candidate->failing->plan->constants.values[candidate->layouts[i].offset]);
+                 candidate->plan->constants.values[candidate->layouts[i].offset]);
     else
         snprintf(word, WORD_SIZE, "t%d", tensor_number(candidate, i));
 }
@@ -279,7 +273,7 @@ static bool try_cut(struct healcl_device *device, const struct candidate *whole,
     struct planned planned;
     struct results expected = {.count = 0}, actual = {.count = 0};
     const bool runs =
-        planned_init(&planned, transcript, whole->failing->plan->table, NULL, NULL) == HEALCL_OK &&
+        planned_init(&planned, transcript, whole->plan->table, NULL, NULL) == HEALCL_OK &&
         results_run(&expected, NULL, planned.plan, NULL, 0, NULL) == HEALCL_OK;
     const bool wrong =
         runs && (results_run(&actual, device, planned.plan, NULL, 0, NULL) != HEALCL_OK ||
@@ -310,8 +304,8 @@ static void shrink(struct healcl_device *device, const struct candidate *whole, 
 /* Cuts the axes of the step's tensors, one after the other, around the first wrong element, while
  * the device's result is still wrong. Some kinds of steps cannot be written as an operation; then
  * there is no case. */
-static void failing_case_find(struct healcl_device *device, const struct failing_step *failing,
-                              struct failing_case *found)
+static void failing_case_find(struct healcl_device *device, const struct candidate *failing,
+                              int64_t first_wrong, struct failing_case *found)
 {
     struct cut cut;
     memset(found, 0, sizeof *found);
@@ -320,7 +314,7 @@ static void failing_case_find(struct healcl_device *device, const struct failing
         return;
     const struct candidate whole = whole_of(failing);
     struct candidate part = whole;
-    cut_init(&cut, &whole, failing->first_wrong);
+    cut_init(&cut, &whole, first_wrong);
     for (int64_t most = SMALL_BYTES; !is_small(&part); most /= 2) {
         if (most == 0) /* nothing remains to cut */
             return;
@@ -539,11 +533,11 @@ static enum healcl_status check_output(struct diagnosis_state *state, void *befo
         note_failure(diagnosis, &failure);
     else
         compare_outputs(state, actual, memory);
-    const struct failing_step failing = {state->plan, step, state->reference, before,
-                                         diagnosis->position};
+    const struct candidate failing = {
+        .plan = state->plan, .step = step, .reference = state->reference, .out_before = before};
     if (diagnosis->kind != DIAGNOSIS_AGREES && step->kind != STEP_UPLOAD &&
         step->side != STEP_OF_KERNEL)
-        failing_case_find(device, &failing, &diagnosis->smallest);
+        failing_case_find(device, &failing, diagnosis->position, &diagnosis->smallest);
     return HEALCL_OK;
 }
 

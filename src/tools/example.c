@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "run/compare.h"
 #include "run/run.h"
+#include "tools/results.h"
 #include "tools/xmalloc.h"
 
 const char *const example_side_names[] = {"kernel", "body"};
@@ -122,20 +122,6 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
     return HEALCL_OK;
 }
 
-static enum healcl_status compare(const struct step *step, const void *data,
-                                  struct healcl_error *error)
-{
-    const struct tensor *tensor = step->in[0];
-    struct comparison comparison;
-    TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &comparison,
-                       error));
-    if (!comparison_is_equal(&comparison))
-        FAIL(error, HEALCL_DIFFERENT,
-             "entry %zu: the bodies on the host reference do not give the expected result",
-             step_origin(step, NO_INPUT)->entry);
-    return HEALCL_OK;
-}
-
 /* The `take` function of a sink. */
 static enum healcl_status keep_result(void *context, const struct step *step, const void *data,
                                       struct healcl_error *error)
@@ -151,7 +137,14 @@ static enum healcl_status keep_result(void *context, const struct step *step, co
                 memcpy(example->data.packed[i], data, bytes);
             return HEALCL_OK;
         }
-    return step->payload ? compare(step, data, error) : HEALCL_OK;
+    if (!step->payload)
+        return HEALCL_OK;
+    const enum healcl_status status = results_expect(NULL, step, data, error);
+    if (status == HEALCL_DIFFERENT)
+        FAIL(error, HEALCL_DIFFERENT,
+             "entry %zu: the bodies on the host reference do not give the expected result",
+             step_origin(step, NO_INPUT)->entry);
+    return status;
 }
 
 /* An operation without a body cannot run. Calls before it remain recorded. */

@@ -1,8 +1,9 @@
 #include "tools/problem.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "core/format.h"
 
 /* ---------------------------------------------------------------- building */
 
@@ -32,12 +33,8 @@ __attribute__((format(printf, 3, 4))) static void set_text(struct maker *maker, 
                                                            const char *format, ...)
 {
     int i = parameter_of(maker, name);
-    if (i < 0)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(maker->problem->text[i], ARGUMENT_TEXT_SIZE, format, arguments);
-    va_end(arguments);
+    if (i >= 0)
+        FORMAT_INTO(maker->problem->text[i], ARGUMENT_TEXT_SIZE, format);
 }
 
 static void set_integer(struct maker *maker, const char *name, int64_t value)

@@ -87,9 +87,8 @@ static struct upload *keep_uploads(const struct plan *plan)
     return uploads;
 }
 
-/* The `take` function of a sink. */
-static enum healcl_status compare_expected(void *context, const struct step *step, const void *data,
-                                           struct healcl_error *error)
+enum healcl_status results_expect(void *context, const struct step *step, const void *data,
+                                  struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
     struct comparison found;
@@ -104,7 +103,7 @@ static enum healcl_status compare_expected(void *context, const struct step *ste
 enum healcl_status results_repeat(struct healcl_device *device, const struct plan *plan, int runs,
                                   struct healcl_error *error)
 {
-    const struct result_sink sink = {.take = compare_expected};
+    const struct result_sink sink = {.take = results_expect};
     struct executor *executor;
     TRY(device_executor_create(device, plan, false, &executor, error));
     struct upload *uploads = executor->uploads = keep_uploads(plan);

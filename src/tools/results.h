@@ -36,6 +36,10 @@ struct results {
 enum healcl_status results_take(void *context, const struct step *step, const void *data,
                                 struct healcl_error *error);
 
+/* Another one: HEALCL_DIFFERENT if a result differs from what the transcript expects. */
+enum healcl_status results_expect(void *context, const struct step *step, const void *data,
+                                  struct healcl_error *error);
+
 /* Runs a plan and keeps the results. device: NULL for the host reference. The caller releases the
  * results, also on failure. images: contents of the plan's first image_count storages after its
  * constants; or NULL. */

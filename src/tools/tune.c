@@ -1,8 +1,8 @@
 #include "tools/tune.h"
 
-#include <stdarg.h>
 #include <string.h>
 
+#include "core/format.h"
 #include "kernels/variant.h"
 #include "opencl/opening.h"
 #include "tools/xmalloc.h"
@@ -76,12 +76,9 @@ __attribute__((format(printf, 3, 4))) static void add(struct lister *lister, con
     struct tune_report *report = lister->report;
     struct tune_alternative alternative = {.subject = subject};
     struct device_tuning ignored = report->tuning;
-    va_list arguments;
     if (lister->only && strcmp(lister->only, subject) != 0)
         return;
-    va_start(arguments, format);
-    vsnprintf(alternative.choice, sizeof alternative.choice, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(alternative.choice, sizeof alternative.choice, format);
     bool known = tuning_parse(&ignored, alternative.choice, "", lister->info, NULL) != HEALCL_OK;
     for (size_t i = 0; i < report->count; i++)
         if (strcmp(report->alternatives[i].choice, alternative.choice) == 0)
