@@ -1,8 +1,7 @@
 /* healcl bench */
-#include <string.h>
 
-#include "cli/command_job.h"
 #include "tools/bench.h"
+#include "cli/command_job.h"
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 

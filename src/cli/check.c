@@ -1,5 +1,4 @@
 /* healcl check */
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/check_print.h"
@@ -12,7 +11,6 @@
 #include "tools/example.h"
 #include "tools/results.h"
 #include "tools/variants.h"
-#include "tools/xmalloc.h"
 
 /* The bundled transcript of sequences that passes turn into fewer steps, and how many steps each
  * pass changes, in the order of passes.def. A pass that misses steps leaves all results right. */

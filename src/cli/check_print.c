@@ -1,6 +1,5 @@
 #include "cli/check_print.h"
 
-#include "cli/text.h"
 #include "tools/example.h"
 
 /* ---------------------------------------------------------------- text */

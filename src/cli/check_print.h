@@ -3,7 +3,6 @@
 #define HEALCL_CLI_CHECK_PRINT_H
 
 #include "cli/report.h"
-#include "cli/view.h"
 
 /* What --op, JSON and JUnit call the bundled transcripts. */
 #define CHECK_TRANSCRIPTS "transcripts"

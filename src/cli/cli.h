@@ -4,7 +4,6 @@
 
 #include <getopt.h> /* optind */
 #include <glob.h>
-#include <stddef.h>
 
 #include "cli/report.h"
 #include "core/process.h"

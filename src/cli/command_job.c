@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/process.h"
-
 /* ---------------------------------------------------------------- reports */
 
 static void turn_stdout_away(struct report_file *output)

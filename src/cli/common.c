@@ -1,17 +1,14 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/supervise.h"
-#include "cli/text.h"
 #include "core/control_group.h"
 #include "core/file.h"
 #include "core/format.h"
-#include "tools/xmalloc.h"
 #include "transcript/entry.h"
 
 const struct program *this_program;

@@ -2,11 +2,9 @@
  * processes, so that drivers cannot harm it. */
 #include <ftw.h>
 #include <signal.h>
-#include <string.h>
 
 #include "cli/command_job.h"
 #include "cli/comparison.h"
-#include "tools/xmalloc.h"
 
 enum {
     REPEAT_MAX = 250000, /* most samples that a comparison can read */

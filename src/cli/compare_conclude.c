@@ -1,10 +1,8 @@
 /* Concludes a comparison: figures, faults, speed-ups, geometric means and slowdowns. */
 #include <math.h>
-#include <string.h>
 
 #include "cli/comparison.h"
 #include "core/numbers.h"
-#include "tools/xmalloc.h"
 
 const struct compare_figure compare_figures[COMPARE_FIGURES] = {
     {"compute", "split.compute_ns", "compute_ns", "compute_low_ns", "compute_high_ns", "speedup",

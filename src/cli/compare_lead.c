@@ -1,9 +1,7 @@
 /* Sentences about a comparison: names of devices, verdicts, and a summary of which devices are
  * right and which is fastest. */
-#include <string.h>
 
 #include "cli/comparison.h"
-#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- names */
 

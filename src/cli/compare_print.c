@@ -4,9 +4,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <string.h>
-
-#include "tools/xmalloc.h"
 
 enum { LEAD_WIDTH = 79, COLUMNS_MAX = 32 };
 #define NOISE "noise" /* prefix of the note of a range that contains 1 */

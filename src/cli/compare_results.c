@@ -1,14 +1,12 @@
 /* Writes a result file for each device, which others can check: docs/COMPARE.md. */
 #include <ctype.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/comparison.h"
 #include "core/file.h"
 #include "core/new_file.h"
-#include "tools/xmalloc.h"
 
 enum { FILE_NAME_SIZE = 128 };
 

@@ -3,7 +3,6 @@
 #include "cli/comparison.h"
 
 #include <math.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 
 #include "core/file.h"
 #include "core/json_tree.h"
-#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- values */
 

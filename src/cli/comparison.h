@@ -10,13 +10,7 @@
 #ifndef HEALCL_CLI_COMPARISON_H
 #define HEALCL_CLI_COMPARISON_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "cli/cli.h"
-#include "cli/text.h"
-#include "core/process.h"
 
 #define COMPARE_REFERENCE "reference" /* the selector of the host reference */
 

@@ -2,14 +2,11 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/command_job.h"
-#include "cli/text.h"
 #include "core/file.h"
 #include "opencl/package.h"
-#include "tools/xmalloc.h"
 
 extern const char healcl_cli_one_source_awk[], healcl_cli_build_sh[]; /* embedded file */
 

@@ -10,9 +10,6 @@
 #include "cli/command_job.h"
 #include "cli/supervise.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

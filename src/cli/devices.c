@@ -1,12 +1,9 @@
 /* healcl devices */
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/command_job.h"
-#include "cli/text.h"
 #include "core/registry.h"
-#include "tools/xmalloc.h"
 
 enum { DRIVER_SECONDS = 30, MEASURE_SECONDS = 60 };
 

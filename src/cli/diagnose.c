@@ -3,7 +3,6 @@
 #include "cli/command_job.h"
 #include "kernels/variant.h"
 #include "plan/passes.h"
-#include "tools/xmalloc.h"
 
 /* The state of `healcl diagnose`. */
 struct diagnose_command {

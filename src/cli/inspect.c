@@ -1,16 +1,13 @@
 /* healcl inspect: the contents of a transcript, the effect of passes, and the kernels that run
  * it. */
-#include <string.h>
 
 #include "cli/command_job.h"
 #include "cli/requests.h"
-#include "cli/text.h"
 #include "kernels/variant.h"
 #include "plan/passes.h"
 #include "plan/split.h"
 #include "run/loaded_transcript.h"
 #include "run/run.h"
-#include "tools/xmalloc.h"
 #include "vendor/vendor.h"
 
 enum { RANKS_MAX = 1000000 };

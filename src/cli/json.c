@@ -1,7 +1,5 @@
 #include "cli/json.h"
 
-#include <string.h>
-
 #include "cli/text.h"
 #include "core/format.h"
 #include "tools/xmalloc.h"

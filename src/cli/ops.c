@@ -1,10 +1,7 @@
 /* healcl ops: the operations of HEAL, from the operation table. */
-#include <string.h>
 
 #include "cli/command_job.h"
-#include "cli/text.h"
 #include "kernels/variant.h"
-#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- JSON */
 

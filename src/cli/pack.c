@@ -1,13 +1,10 @@
 /* healcl pack */
 #include <fcntl.h>
-#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "cli/command_job.h"
-#include "cli/text.h"
 #include "core/hash.h"
-#include "tools/xmalloc.h"
 
 enum { ALIGNMENT = 64 /* alignment of payloads in their file, as of NumPy's headers */ };
 

@@ -1,7 +1,6 @@
 /* Runs a program's command line. main.c lists the commands. */
 #include <cJSON.h>
 #include <fcntl.h>
-#include <string.h>
 #include <xxhash.h>
 #include <zip.h>
 #include <zlib.h>
@@ -9,8 +8,6 @@
 
 #include "cli/command_job.h"
 #include "cli/supervise.h"
-#include "core/process.h"
-#include "tools/xmalloc.h"
 
 static int print_overview(void)
 {

@@ -2,13 +2,9 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "cli/cli.h"
-#include "cli/text.h"
 #include "core/clock.h"
 #include "core/format.h"
 

@@ -1,9 +1,7 @@
 #include "cli/report.h"
 
 #include "cli/cli.h"
-#include "cli/text.h"
 #include "run/loaded_transcript.h"
-#include "tools/xmalloc.h"
 
 cJSON *report_of(const char *file, const struct device_info *device)
 {

@@ -3,13 +3,13 @@
 #ifndef HEALCL_CLI_REPORT_H
 #define HEALCL_CLI_REPORT_H
 
-#include <stdio.h>
-
 #include "cli/json.h"
+#include "cli/text.h"
 #include "cli/view.h"
 #include "opencl/opening.h"
 #include "plan/memory.h"
 #include "tools/measure.h"
+#include "tools/xmalloc.h"
 
 /* ---- parts of documents ---- */
 

@@ -1,12 +1,9 @@
 #include "cli/requests.h"
 
-#include <string.h>
-
 #include "cli/progress.h"
 #include "core/clock.h"
 #include "core/numbers.h"
 #include "run/loaded_transcript.h"
-#include "tools/xmalloc.h"
 #include "transcript/npy.h"
 
 /* ---------------------------------------------------------------- options */

@@ -1,12 +1,9 @@
 /* healcl run */
-#include <string.h>
 
+#include "run/run.h"
 #include "cli/command_job.h"
 #include "cli/requests.h"
-#include "cli/text.h"
 #include "run/loaded_transcript.h"
-#include "run/run.h"
-#include "tools/xmalloc.h"
 
 enum {
     REPEAT_MAX = 1000000,

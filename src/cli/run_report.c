@@ -1,11 +1,8 @@
 /* The report of a run: docs/JSON.md. */
-#include <string.h>
 
 #include "cli/requests.h"
-#include "cli/text.h"
 #include "core/numbers.h"
 #include "kernels/variant.h"
-#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- JSON */
 

@@ -3,13 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "cli/text.h"
-#include "core/process.h"
 #include "core/registry.h"
-#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- signals */
 

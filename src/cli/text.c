@@ -1,7 +1,6 @@
 #include "cli/text.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "tools/xmalloc.h"
 

@@ -1,13 +1,11 @@
 /* healcl tune */
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/command_job.h"
 #include "core/file.h"
 #include "opencl/cache.h"
 #include "tools/tune.h"
-#include "tools/xmalloc.h"
 
 /* The state of `healcl tune`. */
 struct tune_command {

@@ -1,7 +1,5 @@
 #include "cli/view.h"
 
-#include <string.h>
-
 #include "cli/json.h"
 #include "cli/text.h"
 #include "core/format.h"

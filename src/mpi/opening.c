@@ -1,10 +1,7 @@
 #include "mpi/opening.h"
 
-#include <string.h>
-
 #include "opencl/opening.h"
 #include "run/loaded_transcript.h"
-#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- the command line */
 

@@ -2,13 +2,10 @@
 
 #include <limits.h>
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/process.h"
-#include "tools/xmalloc.h"
 
 enum {
     TAG_QUESTION = 1,

@@ -1,12 +1,10 @@
 /* healcl-mpi run: one transcript, split among ranks. */
 
-#include "cli/report.h"
 #include "cli/requests.h"
 #include "core/numbers.h"
 #include "mpi/opening.h"
 #include "plan/split.h"
 #include "run/loaded_transcript.h"
-#include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000 };
 

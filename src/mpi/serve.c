@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +12,6 @@
 #include "core/registry.h"
 #include "mpi/opening.h"
 #include "run/loaded_transcript.h"
-#include "tools/xmalloc.h"
 #include "transcript/npy.h"
 #include "transcript/source.h"
 
