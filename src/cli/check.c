@@ -4,7 +4,6 @@
 #include "cli/check_print.h"
 #include "cli/command_job.h"
 #include "cli/comparison.h"
-#include "kernels/variant.h"
 #include "plan/passes.h"
 #include "run/loaded_transcript.h"
 #include "tools/coverage.h"

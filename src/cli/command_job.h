@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "core/new_file.h"
-#include "opencl/opening.h"
 
 /* ---- reports ---- */
 

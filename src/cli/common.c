@@ -9,7 +9,6 @@
 #include "core/control_group.h"
 #include "core/file.h"
 #include "core/format.h"
-#include "transcript/entry.h"
 
 const struct program *this_program;
 

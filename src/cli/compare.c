@@ -53,7 +53,8 @@ static enum healcl_status run_child(struct compare_command *self, const char *co
                                     uint32_t timeout, struct process_result *result,
                                     struct healcl_error *error)
 {
-    enum healcl_status status = process_run(arguments, timeout, result, error);
+    enum healcl_status status =
+        process_run(&(const struct process_task){.arguments = arguments}, timeout, result, error);
     if (status == HEALCL_OK && result->end == PROCESS_INTERRUPTED) {
         self->interrupted = result->code;
         status = ERROR(error, HEALCL_DEVICE, "interrupted");

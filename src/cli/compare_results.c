@@ -146,8 +146,7 @@ static enum healcl_status read_before(const char *path, const cJSON *device, cJS
     if (access(path, F_OK) != 0)
         return HEALCL_OK;
     TRY(compare_read_file(path, before, error));
-    const char *name = json_text(*before, "name");
-    if (strcmp(name, json_text(device, "name")) == 0)
+    if (compare_same(*before, device, "name"))
         return HEALCL_OK;
     cJSON_Delete(*before);
     *before = NULL;

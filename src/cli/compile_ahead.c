@@ -7,7 +7,6 @@
  * other has compiled, until they meet. For other devices several processes build programs
  * (device_build_ahead).
  */
-#include "cli/command_job.h"
 #include "cli/supervise.h"
 
 #include <sys/stat.h>

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "cli/command_job.h"
-#include "core/registry.h"
 
 enum { DRIVER_SECONDS = 30, MEASURE_SECONDS = 60 };
 
@@ -74,7 +73,7 @@ static enum healcl_status call_child(struct devices_command *self, int (*functio
     snprintf(what, sizeof what, "%s %s", info ? info->name : "devices", doing);
     bool goes_on = true;
     while (goes_on) {
-        TRY(process_call(function, seconds, child, error));
+        TRY(process_run(&(const struct process_task){.function = function}, seconds, child, error));
         goes_on = trial_end(!child->is_own && child->end <= PROCESS_KILLED);
         if (goes_on)
             process_result_release(child);

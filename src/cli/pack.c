@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "cli/command_job.h"
-#include "core/hash.h"
 
 enum { ALIGNMENT = 64 /* alignment of payloads in their file, as of NumPy's headers */ };
 

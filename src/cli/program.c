@@ -6,7 +6,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "cli/command_job.h"
 #include "cli/supervise.h"
 
 static int print_overview(void)

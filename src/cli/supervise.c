@@ -5,8 +5,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "core/registry.h"
-
 /* ---------------------------------------------------------------- signals */
 
 static pid_t process; /* a child that a driver forks must not remove files of ours */
@@ -232,11 +230,12 @@ void supervise(const struct command *command, struct command_job *job, bool open
     if (given && *given && !parse_count(given, UINT32_MAX, &patience))
         patience = 0;
     struct healcl_error error = {.status = HEALCL_OK};
+    const struct process_task task = {.is_callers = true, .looking = look_for_calls};
     struct process_result child;
     if (!registry_share())
         xmalloc_fail();
     do {
-        if (process_fork(job->timeout, look_for_calls, &child, &error) != HEALCL_OK)
+        if (process_run(&task, job->timeout, &child, &error) != HEALCL_OK)
             end_at_once(end_error(&error, false));
         if (child.is_child) {
             process = getpid();

@@ -4,7 +4,6 @@
 
 #include "cli/command_job.h"
 #include "core/file.h"
-#include "opencl/cache.h"
 #include "tools/tune.h"
 
 /* The state of `healcl tune`. */

@@ -11,10 +11,12 @@ bool host_is_little_endian(void)
 
 uint32_t log2_of(uint64_t value)
 {
-    uint32_t shift = 0;
-    while (value >> shift > 1)
-        shift++;
-    return shift;
+    return value > 1 ? 63 - (uint32_t)__builtin_clzll(value) : 0;
+}
+
+int64_t greatest_common_divisor(int64_t x, int64_t y)
+{
+    return y == 0 ? x : greatest_common_divisor(y, x % y);
 }
 
 static int smaller_first(const void *a, const void *b)

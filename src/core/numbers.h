@@ -10,6 +10,9 @@ bool host_is_little_endian(void);
 /* Floor of the logarithm to base 2; 0 for 0. */
 uint32_t log2_of(uint64_t value);
 
+/* Of integers of which at least one is positive, and none negative. */
+int64_t greatest_common_divisor(int64_t x, int64_t y);
+
 /* Sorts values in ascending order, and returns their median, rounded down. count must not be 0. */
 uint64_t sort_to_median(uint64_t *values, size_t count);
 

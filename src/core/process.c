@@ -148,15 +148,6 @@ static void restore_interrupts(const struct sigaction before[INTERRUPT_COUNT])
 
 /* ---------------------------------------------------------------- the child */
 
-/* A task of the child: this program with arguments, a function of it, or what the caller does
- * next. */
-struct task {
-    const char *const *arguments; /* or NULL */
-    int (*function)(int file);
-    bool is_callers;
-    void (*looking)(void); /* called before each look for the child's end; or NULL */
-};
-
 struct child {
     pid_t id;
     int data, errors; /* ends of pipes to read from; -1: closed */
@@ -190,7 +181,8 @@ static void follow_parent(pid_t parent)
 }
 
 /* Runs between fork and exec. Only functions that are safe beside other threads are allowed. */
-static _Noreturn void become(const struct task *task, int data, int errors, int words, pid_t parent)
+static _Noreturn void become(const struct process_task *task, int data, int errors, int words,
+                             pid_t parent)
 {
     setpgid(0, 0);
     follow_parent(parent);
@@ -238,8 +230,8 @@ size_t process_start_beside(const char *const *arguments, size_t count, size_t b
     while (*shared && started < count) {
         const pid_t process = fork();
         if (process == 0)
-            become(&(const struct task){.arguments = arguments}, fileno(file), nothing, nothing,
-                   parent);
+            become(&(const struct process_task){.arguments = arguments}, fileno(file), nothing,
+                   nothing, parent);
         if (process < 0)
             break;
         processes[started++] = (int)process;
@@ -280,7 +272,7 @@ static bool process_pipe(int pair[2])
 }
 
 /* Returns in the caller's child too, whose id is 0. */
-static enum healcl_status process_start_task(const struct task *task, struct child *child,
+static enum healcl_status process_start_task(const struct process_task *task, struct child *child,
                                              struct healcl_error *error)
 {
     const int needed = task->is_callers ? 1 : 3;
@@ -441,7 +433,7 @@ static void end_child(const struct child *child, bool is_callers, bool ended, in
 
 /* Reads until the child ends or must be ended. Sets result->end to the reason. seconds: 0: no
  * limit. */
-static enum healcl_status process_follow(const struct task *task, struct child *child,
+static enum healcl_status process_follow(const struct process_task *task, struct child *child,
                                          uint32_t seconds, struct process_result *result,
                                          int *status, struct rusage *usage,
                                          struct healcl_error *error)
@@ -478,9 +470,8 @@ static enum healcl_status process_follow(const struct task *task, struct child *
     return reading;
 }
 
-static enum healcl_status process_run_task(const struct task *task, uint32_t seconds,
-                                           struct process_result *result,
-                                           struct healcl_error *error)
+enum healcl_status process_run(const struct process_task *task, uint32_t seconds,
+                               struct process_result *result, struct healcl_error *error)
 {
     *result = (struct process_result){.end = PROCESS_EXITED};
     struct sigaction before[INTERRUPT_COUNT];
@@ -510,25 +501,6 @@ static enum healcl_status process_run_task(const struct task *task, uint32_t sec
             close(files[i]);
     restore_interrupts(before);
     return outcome;
-}
-
-enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
-                               struct process_result *result, struct healcl_error *error)
-{
-    return process_run_task(&(const struct task){.arguments = arguments}, seconds, result, error);
-}
-
-enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
-                                struct process_result *result, struct healcl_error *error)
-{
-    return process_run_task(&(const struct task){.function = function}, seconds, result, error);
-}
-
-enum healcl_status process_fork(uint32_t seconds, void (*looking)(void),
-                                struct process_result *result, struct healcl_error *error)
-{
-    return process_run_task(&(const struct task){.is_callers = true, .looking = looking}, seconds,
-                            result, error);
 }
 
 void process_result_release(struct process_result *result)

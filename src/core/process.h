@@ -47,30 +47,30 @@ struct process_result {
     char last_line[PROCESS_LINE_SIZE]; /* of its standard error, without control characters */
 };
 
+/* What a child does: one of the first three. */
+struct process_task {
+    /* Runs this program: its name and PROCESS_CHILD come first, NULL last. */
+    const char *const *arguments;
+    /* Writes to file, and returns an exit code. The child is a copy of this process, which must
+     * have no other thread and no loaded driver. */
+    int (*function)(int file);
+    /* Returns from process_run, with result->is_child set, and goes on with all that this process
+     * has. This process passes signals on to it, and it then has some seconds to end. */
+    bool is_callers;
+    /* Beside any of them: called in this process now and then while it waits; or NULL. */
+    void (*looking)(void);
+};
+
 /*
- * Runs this program with arguments, and waits at most `seconds` seconds until it ends. The
- * arguments begin with its name and PROCESS_CHILD, and end with NULL. The child has no input, and
- * its standard output is discarded. Every process that the child started ends with it, and all of
- * them end if this process does. Errors: HEALCL_DEVICE if it cannot be started; HEALCL_NO_MEMORY.
- * An abnormal end of the child is not an error. Call it only from the main thread, with SIGCHLD not
- * ignored. Release the result in any case.
+ * Starts a child, and waits at most `seconds` seconds until it ends; 0: no limit. Unless it is the
+ * caller's, the child has no input, its standard output is discarded, and every process that it
+ * started ends with it. All of them end if this process does. Errors: HEALCL_DEVICE if it cannot be
+ * started; HEALCL_NO_MEMORY. An abnormal end of the child is not an error. Call it only from the
+ * main thread, with SIGCHLD not ignored. Release the result in any case.
  */
-enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
+enum healcl_status process_run(const struct process_task *task, uint32_t seconds,
                                struct process_result *result, struct healcl_error *error);
 void process_result_release(struct process_result *result);
-
-/* Forks, and returns in both processes; result->is_child tells them apart. The child goes on with
- * all that this process has, and the parent waits until it ends, as process_run does. It passes
- * signals on to the child, which then has some seconds to end. seconds: 0: no limit. looking:
- * called in the parent now and then. */
-enum healcl_status process_fork(uint32_t seconds, void (*looking)(void),
-                                struct process_result *result, struct healcl_error *error);
-
-/* Runs a function of this program in a child, as process_run does. The function writes to file, and
- * returns an exit code. The child is a copy of this process, which must have no other thread and no
- * loaded driver. */
-enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
-                                struct process_result *result, struct healcl_error *error);
 
 /*
  * Starts `count` processes of this program with arguments, and does not wait for them. They have no

@@ -1,6 +1,5 @@
 #include "mpi/opening.h"
 
-#include "opencl/opening.h"
 #include "run/loaded_transcript.h"
 
 /* ---------------------------------------------------------------- the command line */

@@ -3,7 +3,6 @@
 #define HEALCL_MPI_OPENING_H
 
 #include "cli/command_job.h"
-#include "core/hash.h"
 #include "mpi/ranks.h"
 
 extern const struct command command_run_ranks, command_serve;

@@ -8,7 +8,6 @@
 #include "cli/requests.h"
 #include "core/clock.h"
 #include "core/file.h"
-#include "core/new_file.h"
 #include "core/registry.h"
 #include "mpi/opening.h"
 #include "run/loaded_transcript.h"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numbers.h"
+
 /* Passes forward and back through a plan to follow the axis. Plans that people write need fewer,
  * and more would take time quadratic in the plan's size. */
 enum { ROUNDS_MOST = 64 };
@@ -43,11 +45,6 @@ static int64_t reach_below(const struct layout *view, uint32_t longest, int64_t 
     return reach;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
 /* Finds the axis along which the indices run. Returns false if the view lacks some indices, or
  * changes their order, or joins some. *other: indices for which it would succeed: a reshape joins
  * `each` of them, or slices are runs of `count`; count is 0 if none exist. */
@@ -66,7 +63,8 @@ static bool find_view_cut(const struct layout *view, int64_t unit, int64_t count
     if (stride > unit && is_whole && stride % unit == 0 && count % (stride / unit) == 0)
         *other = (struct indices){stride / unit, count / (stride / unit)};
     else if (unit % stride == 0 && !is_whole && start % unit == 0 && span % unit == 0)
-        *other = (struct indices){1, common_divisor(count, common_divisor(start, span) / unit)};
+        *other = (struct indices){
+            1, greatest_common_divisor(count, greatest_common_divisor(start, span) / unit)};
     return unit % stride == 0 && is_whole;
 }
 

@@ -62,17 +62,6 @@ static inline uint64_t twiddle_multiply(uint64_t x, struct twiddle w, uint64_t q
     return product >= q ? product - q : product;
 }
 
-/* Greatest common divisor of positive integers (Euclid). */
-static inline int64_t greatest_common_divisor(int64_t x, int64_t y)
-{
-    while (y != 0) {
-        int64_t remainder = x % y;
-        x = y;
-        y = remainder;
-    }
-    return x;
-}
-
 /* The y in [0, q) with x*y = 1 mod q, for x in [0, q) coprime to q; 0 for q = 1. */
 static inline uint64_t mod_inverse(uint64_t x, int64_t q)
 {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numbers.h"
+
 /*
  * Unsigned integers of `count` limbs of 64 bits, the least significant first.
  */

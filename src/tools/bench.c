@@ -5,7 +5,6 @@
 #include "core/numbers.h"
 #include "kernels/variant.h"
 #include "tools/results.h"
-#include "tools/writer.h"
 #include "tools/xmalloc.h"
 
 enum {
@@ -325,16 +324,15 @@ static char *example_text(const struct problem *problem, const struct problem_da
         const struct problem_tensor *tensor = &problem->tensors[i];
         snprintf(name, sizeof name, "t%d", i);
         if (tensor->present && data->packed[i])
-            writer_upload(&writer, name, tensor->dtype, &tensor->shape, false, data->packed[i]);
+            writer_upload(&writer, name, tensor->dtype, &tensor->shape, false, tensor->dtype,
+                          data->packed[i]);
         else if (tensor->present)
             writer_call(&writer, name, "empty", "%s :%s", layout_shape_text(&tensor->shape, shape),
                         dtype_name(tensor->dtype));
     }
-    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
-    writer_entry(&writer, "SEGMENT_START", "name", "operation");
+    writer_next_segment(&writer, "operation");
     problem_put_call(&writer, problem);
-    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
-    writer_entry(&writer, "SEGMENT_START", "name", "result");
+    writer_next_segment(&writer, "result");
     snprintf(name, sizeof name, "t%d", problem->out);
     writer_download(&writer, problem->out >= 0 ? name : "made", DTYPE_INT64, NULL, NULL);
     writer_entry(&writer, "SEGMENT_END", NULL, NULL);

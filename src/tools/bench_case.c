@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "tools/random.h"
-#include "tools/writer.h"
 #include "tools/xmalloc.h"
 
 enum {
@@ -218,7 +216,7 @@ static void upload(struct writer *writer, const char *name, enum dtype dtype, in
 {
     const int64_t shape[] = {rows, columns};
     const struct layout layout = rows ? layout_of_shape(2, shape) : layout_of_shape(1, &columns);
-    writer_upload_values(writer, name, dtype, &layout, values);
+    writer_upload(writer, name, dtype, &layout, false, DTYPE_INT64, values);
     free(values);
 }
 
@@ -232,7 +230,7 @@ static void put_moduli(struct writer *writer, const struct bench_case *self)
 {
     int64_t k = modulus_count(self);
     const struct layout shape = layout_of_shape(1, &k);
-    writer_upload_values(writer, "q", modulus_dtype(self), &shape, (const int64_t *)self->moduli);
+    writer_upload(writer, "q", modulus_dtype(self), &shape, false, DTYPE_INT64, self->moduli);
     writer_call(writer, "q_column", "unsqueeze", "q 1");
 }
 
@@ -394,12 +392,6 @@ static const char *word_of(const struct bench_case *self, const char *word, cons
     return text;
 }
 
-static void put_segment(struct writer *writer, const char *name)
-{
-    writer_entry(writer, "SEGMENT_END", NULL, NULL);
-    writer_entry(writer, "SEGMENT_START", "name", name);
-}
-
 /* Writes the segments of the operation and of its result. */
 static void put_operation(struct writer *writer, const struct bench_case *self, const char *out)
 {
@@ -408,10 +400,10 @@ static void put_operation(struct writer *writer, const struct bench_case *self, 
     snprintf(given, sizeof given, "%s", operation->arguments);
     for (char *word = strtok_r(given, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         strcat(strcat(words, word_of(self, word, out, text)), " ");
-    put_segment(writer, "operation");
+    writer_next_segment(writer, "operation");
     writer_call(writer, operation->view ? out : NULL,
                 operation->operation ? operation->operation : operation->name, "%s", words);
-    put_segment(writer, "result");
+    writer_next_segment(writer, "result");
     writer_download(writer, out, DTYPE_INT64, NULL, NULL);
 }
 

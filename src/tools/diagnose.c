@@ -175,7 +175,8 @@ static bool put_tensor(struct writer *writer, const struct candidate *candidate,
     const struct layout flat = layout_of_shape(1, &count);
     snprintf(storage, sizeof storage, "s%d", i);
     snprintf(name, sizeof name, "t%d", i);
-    writer_upload(writer, storage, dtype_of(candidate, i), &flat, false, bytes);
+    writer_upload(writer, storage, dtype_of(candidate, i), &flat, false, dtype_of(candidate, i),
+                  bytes);
     free(bytes);
     return view_put(writer, name, storage, &layout);
 }

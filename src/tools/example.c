@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "run/run.h"
 #include "tools/results.h"
 #include "tools/xmalloc.h"
 

@@ -6,7 +6,6 @@
 #define HEALCL_TOOLS_EXAMPLE_H
 
 #include "tools/problem_check.h"
-#include "vendor/vendor.h"
 
 /* What computes a call on a device. */
 enum example_side { EXAMPLE_KERNEL, EXAMPLE_BODY, EXAMPLE_SIDES };

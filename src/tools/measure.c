@@ -6,7 +6,6 @@
 
 #include "cl/base/base.h"
 #include "core/clock.h"
-#include "opencl/cache.h"
 #include "opencl/programs.h"
 #include "tools/bench.h"
 

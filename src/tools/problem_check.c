@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/process.h"
-#include "kernels/variant.h"
 #include "tools/results.h"
 #include "tools/variants.h"
 #include "tools/xmalloc.h"

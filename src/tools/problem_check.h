@@ -5,7 +5,6 @@
 #define HEALCL_TOOLS_PROBLEM_CHECK_H
 
 #include "opencl/device.h"
-#include "plan/plan.h"
 #include "tools/placement.h"
 #include "vendor/vendor.h"
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "reference/arithmetic.h"
+
 uint64_t random_bits(struct random *random)
 {
     /* splitmix64 (Steele, Lea and Flood, 2014) */
@@ -91,22 +93,14 @@ void random_fill_permutation(struct random *random, enum dtype dtype, int64_t co
 
 /* ---------------------------------------------------------------- primes */
 
-__extension__ typedef unsigned __int128 uint128;
-
-/* x, y in [0, q) */
-static uint64_t multiply(uint64_t x, uint64_t y, uint64_t q)
-{
-    return (uint64_t)((uint128)x * y % q);
-}
-
 /* base in [0, q) */
 static uint64_t power(uint64_t base, uint64_t exponent, uint64_t q)
 {
     uint64_t result = 1 % q;
     for (; exponent > 0; exponent >>= 1) {
         if (exponent & 1)
-            result = multiply(result, base, q);
-        base = multiply(base, base, q);
+            result = mod_multiply(result, base, q);
+        base = mod_multiply(base, base, q);
     }
     return result;
 }
@@ -123,7 +117,7 @@ static bool passes(uint64_t q, uint64_t base)
     if (x == 1 || x == q - 1)
         return true;
     while (--twos > 0) {
-        x = multiply(x, x, q);
+        x = mod_multiply(x, x, q);
         if (x == q - 1)
             return true;
     }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "core/numbers.h"
 #include "tools/xmalloc.h"
 #include "transcript/base64.h"
 
@@ -164,18 +165,10 @@ void writer_call(struct writer *writer, const char *out, const char *operation,
 }
 
 void writer_upload(struct writer *writer, const char *out, enum dtype dtype,
-                   const struct layout *layout, bool fortran, const void *memory)
+                   const struct layout *layout, bool fortran, enum dtype held, const void *memory)
 {
     begin_operation(writer, "host_to_device");
-    put_payload(writer, dtype, layout, fortran, dtype, memory);
-    end_operation(writer, out);
-}
-
-void writer_upload_values(struct writer *writer, const char *out, enum dtype dtype,
-                          const struct layout *shape, const int64_t *values)
-{
-    begin_operation(writer, "host_to_device");
-    put_payload(writer, dtype, shape, false, DTYPE_INT64, values);
+    put_payload(writer, dtype, layout, fortran, held, memory);
     end_operation(writer, out);
 }
 
@@ -198,6 +191,12 @@ void writer_entry(struct writer *writer, const char *type, const char *key, cons
     if (key)
         writer_put(writer, ",\"%s\":\"%s\"", key, value);
     writer_put(writer, "}");
+}
+
+void writer_next_segment(struct writer *writer, const char *name)
+{
+    writer_entry(writer, "SEGMENT_END", NULL, NULL);
+    writer_entry(writer, "SEGMENT_START", "name", name);
 }
 
 /* ---------------------------------------------------------------- views */
@@ -226,16 +225,6 @@ struct recipe {
     int64_t total; /* elements from `offset` on */
 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static int64_t own_stride(const struct layout *layout, uint32_t axis)
 {
     return layout->shape[axis] > 1 ? layout->stride[axis] : 0;
@@ -259,7 +248,7 @@ static bool find_recipe(const struct layout *layout, struct recipe *recipe)
         recipe->step[i] = recipe->extent[i] = 1;
         if (stride == 0)
             continue;
-        grain = common_divisor(stride, grain);
+        grain = greatest_common_divisor(stride, grain);
         recipe->step[i] = stride / grain;
         const int64_t span = (layout->shape[recipe->order[i]] - 1) * recipe->step[i] + 1;
         recipe->extent[i] = outer == 0 ? span : outer / grain;

@@ -2,7 +2,7 @@
  * Writing transcripts, in the plain spelling:
  *
  *     struct writer writer = {0};
- *     writer_upload(&writer, "a", DTYPE_INT64, &layout, false, values);
+ *     writer_upload(&writer, "a", DTYPE_INT64, &layout, false, DTYPE_INT64, values);
  *     writer_call(&writer, "b", "get_slice", "a [...,%d:5]", first);
  *     writer_download(&writer, "b", DTYPE_INT64, NULL, NULL);
  *     char *text = writer_finish(&writer);
@@ -32,13 +32,9 @@ __attribute__((format(printf, 4, 5))) void writer_call(struct writer *writer, co
                                                        ...);
 
 /* Uploads elements that have this layout in memory. fortran: the transcript has them in Fortran
- * order. */
+ * order. held: their dtype in memory; of each, the transcript gets as many bits as dtype has. */
 void writer_upload(struct writer *writer, const char *out, enum dtype dtype,
-                   const struct layout *layout, bool fortran, const void *memory);
-
-/* Uploads values in C order. The transcript gets the lowest bits of each, as many as dtype has. */
-void writer_upload_values(struct writer *writer, const char *out, enum dtype dtype,
-                          const struct layout *shape, const int64_t *values);
+                   const struct layout *layout, bool fortran, enum dtype held, const void *memory);
 
 /* Downloads a tensor. expected: the elements of the expected result, or NULL. */
 void writer_download(struct writer *writer, const char *name, enum dtype dtype,
@@ -46,6 +42,9 @@ void writer_download(struct writer *writer, const char *name, enum dtype dtype,
 
 /* Writes another kind of entry, with one member, or with none if key is NULL. */
 void writer_entry(struct writer *writer, const char *type, const char *key, const char *value);
+
+/* Ends a segment, and starts another one. */
+void writer_next_segment(struct writer *writer, const char *name);
 
 /* The least number of elements of a one-axis storage from which view_put can make a view. */
 int64_t view_end(const struct layout *layout);

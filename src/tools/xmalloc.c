@@ -51,17 +51,15 @@ void *xkeep(void *memory)
 
 char *xformat(const char *format, ...)
 {
+    char *text;
+    size_t size;
     va_list arguments;
+    FILE *stream = xopen_memstream(&text, &size);
     va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
+    vfprintf(stream, format, arguments);
     va_end(arguments);
-    if (length < 0)
-        xmalloc_fail();
-    char *text = xkeep(xmalloc((size_t)length + 1));
-    va_start(arguments, format);
-    (void)vsnprintf(text, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    return text;
+    xclose(stream);
+    return xkeep(text);
 }
 
 FILE *xopen_memstream(char **text, size_t *size)

@@ -11,7 +11,6 @@
 #ifndef HEALCL_TRANSCRIPT_SCAN_H
 #define HEALCL_TRANSCRIPT_SCAN_H
 
-#include "core/status.h"
 #include "transcript/source.h"
 
 enum {

@@ -240,7 +240,7 @@ static struct named *upload(struct program *program, const struct problem_tensor
         writer_declare(&program->writer, name, tensor->dtype, &tensor->shape);
     else
         writer_upload(&program->writer, name, tensor->dtype, &tensor->shape,
-                      take_below(&program->bytes, 8) == 1, data);
+                      take_below(&program->bytes, 8) == 1, tensor->dtype, data);
     program->entries++;
     free(data);
     return keep(program, name, made);

@@ -13,7 +13,7 @@ void script_upload(struct script *script, const char *name, enum dtype dtype, ui
     for (int64_t i = 0; i < layout_elements(&layout); i++)
         if (!dtype_holds(dtype, values[i]))
             abort();
-    writer_upload_values(&script->writer, name, dtype, &layout, values);
+    writer_upload(&script->writer, name, dtype, &layout, false, DTYPE_INT64, values);
 }
 
 void script_call(struct script *script, const char *out, const char *operation,

@@ -37,7 +37,7 @@ static struct healcl_report run(bool fortran, const char *dump_dir)
     struct healcl_segment_profile segments[4] = {{.name = NULL}};
     struct healcl_report report = {.segments = segments};
     listed_count = 0;
-    writer_upload(&writer, "a", DTYPE_INT64, &shape, fortran, values);
+    writer_upload(&writer, "a", DTYPE_INT64, &shape, fortran, DTYPE_INT64, values);
     writer_download(&writer, "a", DTYPE_INT64, &shape, expected);
     char *text = writer_finish(&writer);
     assert_non_null(text);

@@ -671,7 +671,7 @@ static void write_over(const char *path, int64_t expected)
     const struct layout one = layout_of_shape(1, (int64_t[]){1});
     const int64_t two = 2;
     struct writer writer = {0};
-    writer_upload(&writer, "a", DTYPE_INT64, &one, false, &two);
+    writer_upload(&writer, "a", DTYPE_INT64, &one, false, DTYPE_INT64, &two);
     writer_download(&writer, "a", DTYPE_INT64, &one, &expected);
     assert_non_null(writer_finish(&writer));
     FILE *file = fopen(path, "r+");
