@@ -265,8 +265,7 @@ static void print_bench(void *context, const cJSON *document, const struct style
     const cJSON *examples = json_at(document, "examples");
     view_line(style, document, "device", "{device.name}");
     if (json_number_at(document, "results") > 0) {
-        putc('\n', style->stream);
-        VIEW_TABLE(style, json_at(document, "results"), columns);
+        VIEW_SECTION(style, json_at(document, "results"), columns);
         view_each(style, json_at(document, "results"), "{op}, {case}: {not_run}");
         view_each(style, json_at(document, "results"),
                   "{op}, {case}: the built-in kernel, {builtin.kernel}, takes {ratio:.2} "
@@ -274,8 +273,7 @@ static void print_bench(void *context, const cJSON *document, const struct style
     }
     if (!examples)
         return;
-    putc('\n', style->stream);
-    VIEW_TABLE(style, examples, example_columns);
+    VIEW_SECTION(style, examples, example_columns);
     view_each(style, examples,
               "{op}, {example}:{entry}: the body takes {ratio:.2} ({ratio_low:.2} to "
               "{ratio_high:.2}) times as long as the kernel");

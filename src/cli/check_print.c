@@ -23,8 +23,7 @@ static void print_examples(const cJSON *document, const struct style *style)
         VIEW_TABLE(style, json_at(document, "examples"), columns);
     }
     if (json_number_at(document, "kernels") > 0) {
-        putc('\n', style->stream);
-        VIEW_TABLE(style, json_at(document, "kernels"), kernel_columns);
+        VIEW_SECTION(style, json_at(document, "kernels"), kernel_columns);
         view_each(style, json_at(document, "kernels"), "{name} of {manifest} never ran: {why_not}");
     }
 }
@@ -97,8 +96,7 @@ static void print_variants(const cJSON *document, const struct style *style)
             cJSON_AddItemToArray(reached, cJSON_Duplicate(row, true));
     }
     json_sort(reached, "failed");
-    fputc('\n', style->stream);
-    VIEW_TABLE(style, reached, columns);
+    VIEW_SECTION(style, reached, columns);
     cJSON_Delete(reached);
     print_not_reached(variants, style);
 }

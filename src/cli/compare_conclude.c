@@ -63,11 +63,9 @@ static size_t put_figure(cJSON *run, const char *samples, const char *median, co
 /* Half the distance of the quartiles, in percent of the median. */
 static double spread_of(const cJSON *run, const struct compare_figure *figure)
 {
-    const double median = compare_number(run, figure->median);
-    return median > 0
-               ? 50 * (compare_number(run, figure->high) - compare_number(run, figure->low)) /
-                     median
-               : 0;
+    const double median = compare_number(run, figure->median),
+                 range = compare_number(run, figure->high) - compare_number(run, figure->low);
+    return median > 0 ? 50 * range / median : 0;
 }
 
 static bool spreads(const cJSON *run, const struct compare_figure *figure)

@@ -309,8 +309,7 @@ static void put_means(const struct style *to, const struct comparison *compariso
         json_number_at(comparison->top, "devices") < 2 ||
         comparison->base == json_number_at(comparison->top, "devices"))
         return;
-    putc('\n', to->stream);
-    VIEW_TABLE(to, comparison->devices, columns);
+    VIEW_SECTION(to, comparison->devices, columns);
     fprintf(to->stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
             to->form == TABLE_TEXT ? "" : "\n", comparison->counting,
             json_number_at(comparison->top, "transcripts"),

@@ -280,13 +280,11 @@ static void print_plan(const cJSON *document, const struct style *style)
                                                       {"count", "{count}", VIEW_RIGHT}};
     VIEW_LINES(style, document, lines);
     if (json_number_at(document, "segments") > 0) {
-        putc('\n', style->stream);
-        VIEW_TABLE(style, json_at(document, "segments"), segment_columns);
+        VIEW_SECTION(style, json_at(document, "segments"), segment_columns);
     }
     if (json_number_at(document, "operations") > 0) {
         cJSON *kinds = report_sum_kinds(document);
-        putc('\n', style->stream);
-        VIEW_TABLE(style, kinds, kind_columns);
+        VIEW_SECTION(style, kinds, kind_columns);
         cJSON_Delete(kinds);
     }
 }
@@ -325,8 +323,7 @@ static void print_costs(const cJSON *segments, const struct style *style)
         BEFORE_AND_AFTER("digits", "digits", "count"),
         BEFORE_AND_AFTER("CRT digits", "crt_digits", "count")};
     VIEW_TABLE(style, segments, memory);
-    putc('\n', style->stream);
-    VIEW_TABLE(style, segments, work);
+    VIEW_SECTION(style, segments, work);
 }
 
 static void print_passes(const cJSON *document, const struct style *style)
@@ -378,8 +375,7 @@ static void print_kernels(const cJSON *document, const struct style *style)
     }
     putc('\n', style->stream);
     view_line(style, document, "device", "{device.name} ({device.platform})");
-    putc('\n', style->stream);
-    VIEW_TABLE(style, rows, columns);
+    VIEW_SECTION(style, rows, columns);
     cJSON_Delete(rows);
 }
 

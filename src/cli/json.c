@@ -106,13 +106,12 @@ struct json_member json_text_member(const char *key, const char *text)
 
 cJSON *json_row(cJSON *list, const char *key, const char *value)
 {
-    cJSON *row;
-    cJSON_ArrayForEach(row, list)
+    JSON_EACH(row, list)
     {
-        if (strcmp(cJSON_GetStringValue(json_at(row, key)), value) == 0)
+        if (json_is(row, key, value))
             return row;
     }
-    row = json_add_object(list, NULL);
+    cJSON *row = json_add_object(list, NULL);
     json_add_string(row, key, value);
     return row;
 }

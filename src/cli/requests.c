@@ -289,20 +289,15 @@ void requests_release(struct request_facts *facts)
 
 /* ---------------------------------------------------------------- JSON */
 
-static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percent)
-{
-    return count > 0 ? sorted_percentile(sorted, count, percent) : 0;
-}
-
 void report_add_rates(cJSON *object, uint64_t *nanoseconds, size_t count, uint64_t all)
 {
     const uint64_t median = count > 0 ? sort_to_median(nanoseconds, count) : 0;
     JSON_ADD(object,
              DECIMAL("requests_per_second", all > 0 ? (double)count * 1e9 / (double)all : 0));
     JSON_ADD(json_add_object(object, "latency_ns"), NUMBER("median", median),
-             NUMBER("p95", percentile(nanoseconds, count, 95)),
-             NUMBER("p99", percentile(nanoseconds, count, 99)),
-             NUMBER("longest", percentile(nanoseconds, count, 100)));
+             NUMBER("p95", sorted_percentile(nanoseconds, count, 95)),
+             NUMBER("p99", sorted_percentile(nanoseconds, count, 99)),
+             NUMBER("longest", sorted_percentile(nanoseconds, count, 100)));
 }
 
 static void add_difference(cJSON *object, const struct request_audit *audit)

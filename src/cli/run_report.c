@@ -334,8 +334,7 @@ static void print_kernels(const cJSON *document, const struct style *style)
         {"roofline", "{roofline_ns/time_ns:%?}", VIEW_RIGHT},
         {"why", "general: {why_general}", VIEW_SHRINKS | VIEW_BLANK},
     };
-    putc('\n', style->stream);
-    VIEW_TABLE(style, json_at(document, "kernels"), columns);
+    VIEW_SECTION(style, json_at(document, "kernels"), columns);
 }
 
 static void print_spreads(const cJSON *document, const struct style *style)

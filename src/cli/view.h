@@ -67,6 +67,9 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
 
 #define VIEW_TABLE(style, rows, columns) \
     view_table(style, rows, columns, sizeof(columns) / sizeof *(columns))
+/* The same, after an empty line. */
+#define VIEW_SECTION(style, rows, columns) \
+    ((void)putc('\n', (style)->stream), VIEW_TABLE(style, rows, columns))
 #define VIEW_LINES(style, object, lines) \
     view_lines(style, object, lines, sizeof(lines) / sizeof *(lines))
 

@@ -35,7 +35,7 @@ uint64_t sort_to_median(uint64_t *values, size_t count)
 uint64_t sorted_percentile(const uint64_t *values, size_t count, unsigned percent)
 {
     size_t rank = count / 100 * percent + (count % 100 * percent + 99) / 100;
-    return values[rank > 0 ? rank - 1 : 0];
+    return count > 0 ? values[rank > 0 ? rank - 1 : 0] : 0;
 }
 
 double ratio_of_times(uint64_t a, uint64_t b)

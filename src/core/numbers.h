@@ -16,8 +16,8 @@ int64_t greatest_common_divisor(int64_t x, int64_t y);
 /* Sorts values in ascending order, and returns their median, rounded down. count must not be 0. */
 uint64_t sort_to_median(uint64_t *values, size_t count);
 
-/* The smallest of count sorted values that at least `percent` percent of them do not exceed. count
- * must not be 0. */
+/* The smallest of count sorted values that at least `percent` percent of them do not exceed; 0 if
+ * there are none. */
 uint64_t sorted_percentile(const uint64_t *values, size_t count, unsigned percent);
 
 /* a / b for times, with 0 replaced by 1: the clock may not resolve them. */

@@ -67,12 +67,9 @@ static void registry_forget(struct slot table[SLOTS], const void *begin, const c
 
 int temporary_create(const char *path, mode_t mode)
 {
-    sigset_t interrupts, before;
-    sigemptyset(&interrupts);
-    sigaddset(&interrupts, SIGINT);
-    sigaddset(&interrupts, SIGTERM);
-    sigaddset(&interrupts, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &interrupts, &before);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     const int code = errno;
     if (file >= 0)

@@ -291,8 +291,7 @@ static void mpi_run_print(void *self, const cJSON *document, const struct style 
     };
     view_line(style, document, "transcript", "{transcript}");
     view_line(style, json_at(document, "split"), "split", REPORT_SPLIT);
-    putc('\n', style->stream);
-    VIEW_TABLE(style, json_at(document, "ranks"), columns);
+    VIEW_SECTION(style, json_at(document, "ranks"), columns);
     putc('\n', style->stream);
     view_text(style, document,
               json_number_at(document, "results_different") > 0

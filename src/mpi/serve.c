@@ -45,8 +45,7 @@ struct serve_command {
     char *text;                /* names of requests, each ends with a 0 */
     const char **names;
     size_t count;
-    /* Seconds and nanoseconds. Older results are of another transcript. */
-    int64_t since[2];
+    struct timespec since; /* older results are of another transcript */
     /* Shared by all threads; the lock protects them. */
     pthread_mutex_t lock;
     struct served served;
@@ -194,8 +193,7 @@ static enum healcl_status find_since(struct serve_command *self, struct healcl_e
     }
     if (stat(path, &about) != 0)
         FAIL_FILE(error, PATH_FORMAT ": %s", path, strerror(errno));
-    self->since[0] = about.st_mtim.tv_sec;
-    self->since[1] = about.st_mtim.tv_nsec;
+    self->since = about.st_mtim;
     return HEALCL_OK;
 }
 
@@ -210,7 +208,7 @@ static bool is_done(const struct serve_command *self, const char *name)
 {
     char path[PATH_SIZE];
     struct stat about;
-    struct timespec newest = {.tv_sec = self->since[0], .tv_nsec = self->since[1]};
+    struct timespec newest = self->since;
     for (size_t i = 0; i < self->input_count; i++) {
         input_path(self, name, i, path);
         if (stat(path, &about) != 0)
@@ -469,7 +467,7 @@ static int serve(struct serve_command *self)
     int code = ranks_agree(&self->ranks, status, NULL, &error);
     if (code != GOES_ON)
         return code;
-    ranks_share(&self->ranks, self->since, sizeof self->since);
+    ranks_share(&self->ranks, &self->since, sizeof self->since);
     self->nanoseconds = xcalloc(self->count, sizeof *self->nanoseconds);
     code = ranks_agree(&self->ranks, open_workers(self, workers, &error), self->opening.job.file,
                        &error);
@@ -565,8 +563,7 @@ static void serve_print(void *self, const cJSON *document, const struct style *s
           *all = cJSON_Duplicate(document, true);
     cJSON_AddItemToArray(rows, all);
     VIEW_LINES(style, document, lines);
-    putc('\n', style->stream);
-    VIEW_TABLE(style, rows, columns);
+    VIEW_SECTION(style, rows, columns);
     cJSON_Delete(rows);
 }
 

@@ -283,11 +283,9 @@ struct tuner {
 static enum healcl_status open_anew(struct healcl_device **device, struct healcl_error *error)
 {
     const struct opencl *cl = (*device)->cl;
-    char selector[24];
-    snprintf(selector, sizeof selector, "%" PRIu32 ":%" PRIu32, (*device)->info.platform_index,
-             (*device)->info.device_index);
+    const struct healcl_device_info about = healcl_device_describe(*device);
     healcl_device_close(*device);
-    return device_open(cl, selector, device, error);
+    return device_open(cl, about.selector, device, error);
 }
 
 static void add_times(struct tune_alternative *alternative, const struct bench_result *result)

@@ -204,19 +204,14 @@ enum healcl_status unpack(const void *data, size_t length, enum packing packing,
     struct input input = {.bytes = data, .length = length};
     struct output output;
     struct decoder decoder = {.packing = packing};
+    TRY(output_open(&output, length, packing, error));
     char *block = malloc(BLOCK_BYTES);
-    NEED_MEMORY(block, error);
-    enum healcl_status status = output_open(&output, length, packing, error);
-    if (status != HEALCL_OK) {
-        free(block);
-        return status;
-    }
     const bool is_gzip = packing == PACKING_GZIP;
-    if (is_gzip ? inflateInit2(&decoder.gzip, 16 + MAX_WBITS) != Z_OK
-                : !(decoder.zstd = ZSTD_createDStream()))
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    else
-        status = decode_all(&decoder, &input, &output, block, error);
+    const bool is_ready = is_gzip ? inflateInit2(&decoder.gzip, 16 + MAX_WBITS) == Z_OK
+                                  : (decoder.zstd = ZSTD_createDStream()) != NULL;
+    const enum healcl_status status = block && is_ready
+                                          ? decode_all(&decoder, &input, &output, block, error)
+                                          : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (is_gzip)
         (void)inflateEnd(&decoder.gzip);
     ZSTD_freeDStream(decoder.zstd);
