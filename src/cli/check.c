@@ -1,7 +1,6 @@
 /* healcl check */
 #include <unistd.h>
 
-#include "cli/check_print.h"
 #include "cli/command_job.h"
 #include "cli/comparison.h"
 #include "plan/passes.h"
@@ -534,7 +533,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
 static void print_check(void *context, const cJSON *document, const struct style *style)
 {
     const struct check_command *self = context;
-    (self->one_cell ? check_print_call : check_print)(document, style);
+    (self->one_cell ? report_check_call_text : report_check_text)(document, style);
 }
 
 /* Writes the device's result file. Only a check of the whole table counts. */
@@ -654,7 +653,7 @@ const struct command command_check = {
               .work = check,
               .report = report_check,
               .print = print_check,
-              .junit = check_print_junit,
+              .junit = report_check_junit,
               .conclude = conclude,
               .release = release_check},
 };

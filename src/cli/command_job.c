@@ -59,16 +59,6 @@ int report_file_end(struct report_file *output, int code, bool verbose)
     return code == EXIT_VERIFIED ? end : code;
 }
 
-static void write_json(const char *file, const struct healcl_error *error, bool is_of_driver,
-                       FILE *stream)
-{
-    cJSON *document = json_report();
-    if (file)
-        json_add_string(document, "transcript", file);
-    report_add_error(document, error, is_of_driver);
-    json_write(document, stream);
-}
-
 static void write_junit(const char *file, const struct healcl_error *error, FILE *stream)
 {
     struct junit junit;
@@ -88,10 +78,14 @@ void report_file_error(struct report_file *output, const char *file,
     FILE *stream = report_file_stream(output);
     if (!stream)
         return;
-    if (output->is_junit)
+    if (output->is_junit) {
         write_junit(file, error, stream);
-    else
-        write_json(file, error, is_of_driver, stream);
+    } else {
+        cJSON *document = json_report();
+        JSON_ADD(document, JSON_IF(file, STRING("transcript", file)));
+        report_add_error(document, error, is_of_driver);
+        json_write(document, stream);
+    }
     (void)report_file_end(output, EXIT_DEVICE, verbose);
 }
 

@@ -149,12 +149,6 @@ static enum healcl_status pack(struct compile_command *self, struct healcl_error
 
 /* ---------------------------------------------------------------- a folder of sources */
 
-static enum healcl_status emit_open(const struct compile_command *self, const char *name,
-                                    struct new_file *file, struct healcl_error *error)
-{
-    return new_file_open(file, xformat("%s/%s", self->emit, name), error);
-}
-
 /* Whether all programs become one source. Then all launched kernels are compiled to one image,
  * workload.aocx. Kernel "copy" of program 1 is named p001_copy there. */
 static bool is_one_source(const struct compile_command *self)
@@ -189,7 +183,7 @@ static enum healcl_status emit_source(const struct compile_command *self, size_t
     for (char *at = name; *at; at++) /* a manifest's program may have any options */
         *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
     snprintf(file_name, sizeof file_name, "%s.cl", name);
-    TRY(emit_open(self, file_name, &file, error));
+    TRY(new_file_open(&file, xformat("%s/%s", self->emit, file_name), error));
     emit_defines(program->all_options, file.stream);
     fputs("// kernels:", file.stream);
     for (const struct shared_kernel *kernel = program->kernels; kernel; kernel = kernel->next)
@@ -223,15 +217,15 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
         TRY(emit_source(self, number++, program, programs, error));
     if (is_one_source(self)) {
         cJSON_AddStringToObject(manifest, PACKAGE_IMAGE, "workload.aocx");
-        TRY(emit_open(self, "one_source.awk", &file, error));
+        TRY(new_file_open(&file, xformat("%s/one_source.awk", self->emit), error));
         fputs(healcl_cli_one_source_awk, file.stream);
         TRY(new_file_commit(&file, error));
     }
-    TRY(emit_open(self, "build.sh", &file, error));
+    TRY(new_file_open(&file, xformat("%s/build.sh", self->emit), error));
     fprintf(file.stream, "#!/bin/sh\n# Made by healcl compile --emit.\ntarget=%s\n%s", self->target,
             healcl_cli_build_sh);
     TRY(new_file_commit(&file, error));
-    TRY(emit_open(self, "manifest.json", &file, error));
+    TRY(new_file_open(&file, xformat("%s/manifest.json", self->emit), error));
     json_print(manifest, file.stream);
     return new_file_commit(&file, error);
 }

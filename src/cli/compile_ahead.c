@@ -45,21 +45,33 @@ int compile_ahead_start(const struct device_info *info, const char *file,
 }
 
 /* The run beside this process tests the device, so this one does not. */
-static enum healcl_status open_device(const char *selector, struct healcl_device **device,
-                                      struct healcl_error *error)
+static enum healcl_status open_device(const char *selector, struct healcl_device **device)
 {
     struct compile_board *board = process_shared(sizeof *board);
     if (!board)
-        return healcl_device_open(selector, device, error);
-    TRY(device_open(&opencl_loader, selector, device, error));
+        return healcl_device_open(selector, device, NULL);
+    TRY(device_open(&opencl_loader, selector, device, NULL));
     (*device)->programs->ahead.board = board;
     return HEALCL_OK;
 }
 
-static enum healcl_status build_programs(int argc, char **argv, struct healcl_error *error)
+/* The process ends, so nothing needs to be released, and nobody is told why it cannot compile. */
+static enum healcl_status compile_plan(const char *selector, const char *file)
+{
+    struct healcl_transcript *transcript;
+    struct healcl_device *device;
+    struct executor *executor;
+    TRY(open_device(selector, &device));
+    TRY(healcl_transcript_open(file, NULL, &transcript, NULL));
+    TRY(device_executor_create(device, transcript->plan, false, &executor, NULL));
+    device_executor_compile_ahead(executor);
+    return HEALCL_OK;
+}
+
+static enum healcl_status build_programs(int argc, char **argv)
 {
     struct healcl_device *device;
-    TRY(device_open(&opencl_loader, argv[1], &device, error));
+    TRY(device_open(&opencl_loader, argv[1], &device, NULL));
     device_build_beside(device, argv + 2, (size_t)argc - 2);
     return HEALCL_OK;
 }
@@ -68,26 +80,14 @@ int compile_ahead_run(int argc, char **argv)
 {
     if (argc < 4)
         return EXIT_USAGE;
-    struct healcl_error error = {.status = HEALCL_OK};
     /* If memory runs out, the system should end these processes before others. */
     FILE *file = fopen("/proc/self/oom_score_adj", "w");
     if (file) {
         fputs("1000", file);
         (void)fclose(file);
     }
-    if (strcmp(argv[2], "--") != 0)
-        _exit(build_programs(argc, argv, &error) == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);
-    struct healcl_transcript *transcript = NULL;
-    struct healcl_device *device = NULL;
-    struct executor *executor = NULL;
-    enum healcl_status status = open_device(argv[1], &device, &error);
-    if (status == HEALCL_OK)
-        status = healcl_transcript_open(argv[3], NULL, &transcript, &error);
-    if (status == HEALCL_OK)
-        status = device_executor_create(device, transcript->plan, false, &executor, &error);
-    if (status == HEALCL_OK)
-        device_executor_compile_ahead(executor);
-    healcl_error_clear(&error);
-    /* The process ends, so nothing needs to be released. */
+    const bool is_plan = strcmp(argv[2], "--") == 0;
+    const enum healcl_status status =
+        is_plan ? compile_plan(argv[1], argv[3]) : build_programs(argc, argv);
     _exit(status == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);
 }

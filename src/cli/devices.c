@@ -161,29 +161,22 @@ static void test(struct devices_command *self, const struct device_info *info,
 
 /* Measures one device, after its self-test, and its kernels, whose rates are cached. What fails is
  * reported, and leaves its rates at 0; of kernels alone it leaves the others. */
-static int measure(const struct device_info *info, struct device_rates *rates)
+static int measure_in_child(int file)
 {
+    struct device_rates rates = {0};
     struct roofline roofline;
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status =
-        device_open_tested(&opencl_loader, DEVICE_SELECTOR(info), &device, &error);
+        device_open_tested(&opencl_loader, DEVICE_SELECTOR(subject), &device, &error);
     if (status == HEALCL_OK)
-        status = device_measure(device, false, rates, &error);
-    if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
-        print_notice("%s has no roofline: its kernels cannot be measured", info->name);
-    healcl_device_close(device);
+        status = device_measure(device, false, &rates, &error);
     if (status != HEALCL_OK)
-        *rates = (struct device_rates){0};
-    else
-        healcl_error_clear(&error); /* of the roofline */
-    return end_error(&error, false);
-}
-
-static int measure_in_child(int file)
-{
-    struct device_rates rates;
-    const int code = measure(subject, &rates);
+        rates = (struct device_rates){0};
+    else if (roofline_measure(device, ROOFLINE_SECONDS, &roofline, NULL) != HEALCL_OK)
+        print_notice("%s has no roofline: its kernels cannot be measured", subject->name);
+    healcl_device_close(device);
+    const int code = end_error(&error, false);
     return write(file, &rates, sizeof rates) == sizeof rates ? code : EXIT_DEVICE;
 }
 

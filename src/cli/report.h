@@ -121,6 +121,19 @@ void junit_print(struct junit *junit, FILE *stream);
 /* Prints a case for each segment. */
 void report_run_junit(const struct run_facts *facts, FILE *stream);
 
+/* ---- healcl check ---- */
+
+/* What --op, JSON and JUnit call the bundled transcripts. */
+#define CHECK_TRANSCRIPTS "transcripts"
+
+void report_check_text(const cJSON *document, const struct style *style);
+
+/* Prints the report of a single call. */
+void report_check_call_text(const cJSON *document, const struct style *style);
+
+/* command: ignored. */
+void report_check_junit(void *command, const cJSON *document, FILE *stream);
+
 /* ---- a transcript split among ranks ---- */
 
 /* Add which upload ranks split along which axis, what ranks exchange, and which parts of inputs and

@@ -254,8 +254,7 @@ static enum healcl_status run_session(struct requests *requests, struct healcl_d
     if (audit->share == 0 || (status != HEALCL_OK && status != HEALCL_DIFFERENT))
         return status;
     if (status == HEALCL_DIFFERENT) {
-        audit->error = *error;
-        *error = (struct healcl_error){.status = HEALCL_OK};
+        error_move(&audit->error, error);
     }
     audit->facts = healcl_session_audit(facts->session);
     return HEALCL_OK;

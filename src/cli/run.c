@@ -37,23 +37,19 @@ struct run_command {
     struct run_facts facts; /* the facts known so far */
 };
 
-/* Standard output for text, unless a report uses it. */
-static FILE *text_stream(const struct run_command *self)
-{
-    return self->job.json.on_stdout || self->job.junit.on_stdout ? stderr : stdout;
-}
-
 /* ---------------------------------------------------------------- what a run tells */
 
 static void on_difference(void *context, const char *line)
 {
     struct run_command *self = context;
+    /* Standard output, unless a report uses it. */
+    FILE *stream = self->job.json.on_stdout || self->job.junit.on_stdout ? stderr : stdout;
     self->differs = true;
     char *clean = xstrdup(line);
     text_clean(clean, false);
     progress_pause();
-    fprintf(text_stream(self), "%s\n", clean);
-    fflush(text_stream(self));
+    fprintf(stream, "%s\n", clean);
+    fflush(stream);
     progress_resume();
     if (self->facts.differences && self->facts.difference_count < DIFFERENCES_KEPT)
         self->facts.differences[self->facts.difference_count++] =
@@ -246,8 +242,7 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
     if (status == HEALCL_OK && chosen == HEALCL_OK)
         status = open_device(self, error);
     else if (status == HEALCL_OK && !take_reference(self, &device_error)) {
-        healcl_error_clear(error);
-        *error = device_error;
+        error_move(error, &device_error);
         return chosen;
     }
     healcl_error_clear(&device_error);
@@ -259,12 +254,10 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
 static void find_kernels(struct run_command *self)
 {
     struct roofline *rates = &self->facts.roofline;
-    struct healcl_error ignored = {.status = HEALCL_OK};
     if (!roofline_read_cached(&self->info, &self->tuning, rates)) {
         progress_say("measuring %s", self->info.name);
-        if (roofline_measure(self->job.device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
+        if (roofline_measure(self->job.device, ROOFLINE_SECONDS, rates, NULL) != HEALCL_OK)
             *rates = (struct roofline){0};
-        healcl_error_clear(&ignored);
     }
     if (self->trace->dropped > 0)
         on_warning(self, "there are too many kernels to list all of them");

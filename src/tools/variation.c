@@ -338,8 +338,7 @@ static void count_call(struct example_check *check, enum example_side side,
         healcl_error_clear(error);
         return;
     }
-    healcl_error_clear(&check->why);
-    check->why = *error;
+    error_move(&check->why, error);
 }
 
 static void make_call(const struct calls *calls, enum example_side side,

@@ -1,4 +1,5 @@
-#include "cli/check_print.h"
+/* The report of healcl check: as text, and as JUnit XML. */
+#include "cli/report.h"
 
 #include "tools/example.h"
 
@@ -101,7 +102,7 @@ static void print_variants(const cJSON *document, const struct style *style)
     print_not_reached(variants, style);
 }
 
-void check_print(const cJSON *document, const struct style *style)
+void report_check_text(const cJSON *document, const struct style *style)
 {
     const cJSON *failures = json_at(document, "failures");
     print_examples(document, style);
@@ -134,7 +135,7 @@ void check_print(const cJSON *document, const struct style *style)
         print_variants(document, style);
 }
 
-void check_print_call(const cJSON *document, const struct style *style)
+void report_check_call_text(const cJSON *document, const struct style *style)
 {
     JSON_EACH(failure, json_at(document, "failures"))
     {
@@ -199,7 +200,7 @@ static void put_example(struct junit *junit, const cJSON *example)
     }
 }
 
-void check_print_junit(void *command, const cJSON *document, FILE *stream)
+void report_check_junit(void *command, const cJSON *document, FILE *stream)
 {
     (void)command;
     struct junit junit;
