@@ -120,23 +120,19 @@ static enum healcl_status measure(void *context, struct healcl_error *error)
 
 /* ---------------------------------------------------------------- JSON */
 
-enum { CASE_SIZE = 128 };
-
 /* Writes "[64, 1, 4096] int8 heal": the main input, and parameters that differ from the usual. */
-static const char *describe(const struct bench_result *result, char text[CASE_SIZE])
+static const char *describe(const struct bench_result *result)
 {
     const int64_t *of = result->parameters.of;
     const bool has_dtype = of[BENCH_DTYPE] && of[BENCH_DTYPE] != 1 + DTYPE_INT64;
     char bits[32] = "", shape[SHAPE_TEXT_SIZE];
     if (of[BENCH_BITS] && of[BENCH_BITS] != 62 && of[BENCH_BITS] != 30)
         snprintf(bits, sizeof bits, " %" PRId64 " bits", of[BENCH_BITS]);
-    snprintf(text, CASE_SIZE, "%s%s%s%s%s%s%s", layout_shape_text(&result->shape, shape),
-             has_dtype ? " " : "",
-             has_dtype ? bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1] : "", bits,
-             of[BENCH_LAYOUT] == BENCH_HEAL ? " heal" : "",
-             of[BENCH_VALUES] == BENCH_ANY ? " any" : "",
-             of[BENCH_PERM] == BENCH_PERM_REVERSE ? " perm" : "");
-    return text;
+    return xformat("%s%s%s%s%s%s%s", layout_shape_text(&result->shape, shape), has_dtype ? " " : "",
+                   has_dtype ? bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1] : "",
+                   bits, of[BENCH_LAYOUT] == BENCH_HEAL ? " heal" : "",
+                   of[BENCH_VALUES] == BENCH_ANY ? " any" : "",
+                   of[BENCH_PERM] == BENCH_PERM_REVERSE ? " perm" : "");
 }
 
 /* "base-bits" is the option, "base_bits" the key. */
@@ -181,9 +177,8 @@ static void add_kernel(cJSON *object, const struct bench_result *result)
 static void add_result(cJSON *object, const struct bench_result *result,
                        const struct bench_result *builtin)
 {
-    char text[CASE_SIZE];
     const double median = result->median_ns;
-    JSON_ADD(object, STRING("op", result->operation->name), STRING("case", describe(result, text)));
+    JSON_ADD(object, STRING("op", result->operation->name), STRING("case", describe(result)));
     for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
         if (result->parameters.of[i] && i != BENCH_BYTES)
             add_parameter(object, i, result->parameters.of[i]);
@@ -301,10 +296,9 @@ static int print_list(const struct bench_command *self)
 static int take_choice(const struct command *command, const struct bench_parameter_info *info,
                        int64_t *value, const char *word)
 {
-    char words[64] = "";
+    const char *words = "";
     for (size_t i = 0; info->choices[i]; i++) {
-        const size_t used = strlen(words);
-        snprintf(words + used, sizeof words - used, "%s%s", i > 0 ? ", " : "", info->choices[i]);
+        words = xformat("%s%s%s", words, i > 0 ? ", " : "", info->choices[i]);
         if (strcmp(info->choices[i], word) == 0)
             *value = (int64_t)i + 1;
     }

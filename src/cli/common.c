@@ -302,17 +302,15 @@ static void find_place(struct named_file *file, const char *path)
     file->node = about.st_ino;
 }
 
-static bool is_written_by(const struct command_option *option)
-{
-    return option && option->kind >= OPTION_NEW_FILE && option->kind <= OPTION_REPORT;
-}
-
 static struct named_file name_file(const struct command_option *option, const char *text)
 {
     const bool is_output = option && option->kind == OPTION_REPORT && strcmp(text, "-") == 0;
     if (option && option->kind == OPTION_INPUT)
         text += strcspn(text, "=") + 1;
-    struct named_file file = {.option = option, .text = text, .is_written = is_written_by(option)};
+    struct named_file file = {.option = option,
+                              .text = text,
+                              .is_written = option && option->kind >= OPTION_NEW_FILE &&
+                                            option->kind <= OPTION_REPORT};
     find_place(&file, is_output ? STANDARD_OUTPUT : text);
     file.is_known |= is_output; /* even a pipe can take only one report */
     return file;

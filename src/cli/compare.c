@@ -84,12 +84,11 @@ static enum healcl_status list_devices(struct compare_command *self, const char 
 {
     struct process_result result;
     enum healcl_status status = HEALCL_OK;
-    char seconds[16];
-    snprintf(seconds, sizeof seconds, "%" PRIu32, self->job.timeout);
     progress_say("looking for %s", selector ? selector : "devices");
     TRY(run_child(self,
                   WORDS("healcl", PROCESS_CHILD, "devices", json_for_us, "--no-self-test",
-                        "--timeout", seconds, selector ? "-d" : NULL, selector),
+                        "--timeout", xformat("%" PRIu32, self->job.timeout), selector ? "-d" : NULL,
+                        selector),
                   self->job.timeout, &result, error));
     const bool is_usage = selector && result.code == EXIT_USAGE;
     const bool none = compare_add_devices(&self->comparison, result.text, selector != NULL,
@@ -152,9 +151,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     const char *file = self->job.files[transcript];
     const struct healcl_operations *manifests = self->job.options.operations;
     const struct operation_folder *folder = manifests ? manifests->folders : NULL;
-    char times[16], requests[16];
-    snprintf(times, sizeof times, "%" PRIu32, repeat);
-    snprintf(requests, sizeof requests, "%" PRIu32, repeat < STEADY_MAX ? repeat : STEADY_MAX);
+    const uint32_t requests = repeat < STEADY_MAX ? repeat : STEADY_MAX;
     add_words(&arguments, WORDS("healcl", PROCESS_CHILD, "run"));
     if (strcmp(selector, COMPARE_REFERENCE) == 0)
         words_add(&arguments, "--reference");
@@ -164,9 +161,9 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
         words_add(&arguments, "--no-fallback");
     for (; folder; folder = folder->next)
         add_words(&arguments, WORDS(folder->is_trusted ? "--trust" : "--ops", folder->path));
-    add_words(&arguments, WORDS("--repeat", times));
+    add_words(&arguments, WORDS("--repeat", xformat("%" PRIu32, repeat)));
     if (run)
-        add_words(&arguments, WORDS("--steady", requests));
+        add_words(&arguments, WORDS("--steady", xformat("%" PRIu32, requests)));
     for (size_t i = 0; run && i < self->kept.count; i++)
         add_words(&arguments, WORDS("--keep", self->kept.of[i]));
     if (run) {

@@ -175,7 +175,7 @@ void compare_describe_load(struct comparison *comparison, const char *key)
 
 void comparison_init(struct comparison *comparison, uint64_t memory_bytes)
 {
-    char date[32] = "", system[256] = "", processor[FACT_SIZE], model[FACT_SIZE];
+    char date[32] = "", processor[FACT_SIZE], model[FACT_SIZE];
     const time_t now = time(NULL);
     struct tm parts;
     struct utsname names;
@@ -183,8 +183,8 @@ void comparison_init(struct comparison *comparison, uint64_t memory_bytes)
     *comparison = (struct comparison){.top = top, .judges = cJSON_CreateArray()};
     if (gmtime_r(&now, &parts))
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    if (uname(&names) == 0)
-        snprintf(system, sizeof system, "%s %s %s", names.sysname, names.release, names.machine);
+    const char *system =
+        uname(&names) == 0 ? xformat("%s %s %s", names.sysname, names.release, names.machine) : "";
     describe_processor(processor, model);
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     JSON_ADD(top, STRING("healcl", healcl_version()), STRING("commit", healcl_commit()),
@@ -215,7 +215,7 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
     int file;
     TRY(file_open_regular(path, &file, error));
     XXH64_state_t *state = XXH64_createState();
-    char *block = xmalloc(BLOCK), digest[24];
+    char *block = xmalloc(BLOCK);
     uint64_t bytes = 0;
     ssize_t got;
     if (!state)
@@ -223,7 +223,7 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
     XXH64_reset(state, 0);
     for (; (got = read(file, block, BLOCK)) > 0; bytes += (uint64_t)got)
         XXH64_update(state, block, (size_t)got);
-    snprintf(digest, sizeof digest, "%016" PRIx64, (uint64_t)XXH64_digest(state));
+    const char *digest = xformat("%016" PRIx64, (uint64_t)XXH64_digest(state));
     free(block);
     XXH64_freeState(state);
     close(file);

@@ -67,15 +67,6 @@ static void name_device(cJSON *manifest, const struct device_info *info)
              STRING("version", info->version));
 }
 
-static enum healcl_status get_binary(const struct compile_command *self,
-                                     const struct device_program *program, unsigned char **binary,
-                                     size_t *bytes, struct healcl_error *error)
-{
-    TRY_PREFIX(binary_get(self->job.device, program->id, binary, bytes, error),
-               "program '%s': ", program->name);
-    return HEALCL_OK;
-}
-
 /* Runs all transcripts, to build their programs, and begins the manifest. */
 static enum healcl_status build_all(struct compile_command *self, struct healcl_error *error)
 {
@@ -107,9 +98,7 @@ static void add_member(struct package *package, const char *name, unsigned char 
 
 static void add_binary(struct package *package, const char *key, unsigned char *data, size_t bytes)
 {
-    char name[CACHE_NAME_SIZE];
-    snprintf(name, sizeof name, "binary_%.*s", HASH_SIZE - 1, key);
-    add_member(package, name, data, bytes);
+    add_member(package, xformat("binary_%.*s", HASH_SIZE - 1, key), data, bytes);
 }
 
 /* Keeps a file whose content is already right. A write error is reported with path and reason. */
@@ -141,7 +130,8 @@ static enum healcl_status pack(struct compile_command *self, struct healcl_error
     while ((program = device_next_program(self->job.device, program)) != NULL) {
         unsigned char *binary;
         size_t bytes;
-        TRY(get_binary(self, program, &binary, &bytes, error));
+        TRY_PREFIX(binary_get(self->job.device, program->id, &binary, &bytes, error),
+                   "program '%s': ", program->name);
         add_binary(self->package, program->key, binary, bytes);
     }
     return write_package(self, error);
@@ -177,24 +167,20 @@ static enum healcl_status emit_source(const struct compile_command *self, size_t
                                       const struct device_program *program, cJSON *programs,
                                       struct healcl_error *error)
 {
-    char name[80], file_name[96];
+    char *name = xformat("%03zu_%.50s", number, program->name);
     struct new_file file;
-    snprintf(name, sizeof name, "%03zu_%.50s", number, program->name);
     for (char *at = name; *at; at++) /* a manifest's program may have any options */
         *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
-    snprintf(file_name, sizeof file_name, "%s.cl", name);
-    TRY(new_file_open(&file, xformat("%s/%s", self->emit, file_name), error));
+    TRY(new_file_open(&file, xformat("%s/%s.cl", self->emit, name), error));
     emit_defines(program->all_options, file.stream);
     fputs("// kernels:", file.stream);
     for (const struct shared_kernel *kernel = program->kernels; kernel; kernel = kernel->next)
         fprintf(file.stream, " %s", kernel->name);
     fputc('\n', file.stream);
     TRY(end_file(&file, device_write_source(self->job.device, program, file.stream, error), error));
-    if (is_one_source(self))
-        snprintf(file_name, sizeof file_name, "p%03zu_", number);
-    else
-        snprintf(file_name, sizeof file_name, "%s.bin", name);
-    cJSON_AddStringToObject(programs, program->key, file_name);
+    cJSON_AddStringToObject(programs, program->key,
+                            is_one_source(self) ? xformat("p%03zu_", number)
+                                                : xformat("%s.bin", name));
     return HEALCL_OK;
 }
 
@@ -301,7 +287,8 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
     while ((program = device_next_program(self->job.device, program)) != NULL) {
         unsigned char *binary;
         size_t bytes;
-        TRY(get_binary(self, program, &binary, &bytes, error));
+        TRY_PREFIX(binary_get(self->job.device, program->id, &binary, &bytes, error),
+                   "program '%s': ", program->name);
         enum healcl_status status = cache_write(self->job.device->programs->cache_directory,
                                                 program->binary_name, binary, bytes, error);
         free(binary);

@@ -68,9 +68,9 @@ static enum healcl_status call_child(struct devices_command *self, int (*functio
                                      uint32_t seconds, struct process_result *child,
                                      struct healcl_error *error)
 {
-    char what[sizeof info->name + 32], signal[PROCESS_SIGNAL_SIZE];
+    const char *what = xformat("%s %s", info ? info->name : "devices", doing);
+    char signal[PROCESS_SIGNAL_SIZE];
     subject = info;
-    snprintf(what, sizeof what, "%s %s", info ? info->name : "devices", doing);
     bool goes_on = true;
     while (goes_on) {
         TRY(process_run(&(const struct process_task){.function = function}, seconds, child, error));
@@ -296,10 +296,9 @@ static cJSON *report_devices(void *context)
     cJSON *faults = listing->fault_count > 0 ? json_add_array(document, "platform_faults") : NULL;
     for (size_t i = 0; i < listing->fault_count; i++) {
         const struct platform_fault *fault = &listing->faults[i];
-        char text[80];
-        snprintf(text, sizeof text, "%s (%d)", opencl_error_name(fault->code), fault->code);
         JSON_ADD(json_add_object(faults, NULL), NUMBER("index", fault->platform_index),
-                 STRING("platform", fault->platform), STRING("error", text));
+                 STRING("platform", fault->platform),
+                 STRING("error", xformat("%s (%d)", opencl_error_name(fault->code), fault->code)));
     }
     if (self->error.status != HEALCL_OK)
         report_add_error(document, &self->error, self->job.is_of_driver);

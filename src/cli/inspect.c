@@ -294,11 +294,9 @@ static void print_changes(const cJSON *segments, const struct style *style)
 {
     struct view_column columns[1 + PASS_COUNT] = {
         {"segment", "{name|(outside segments)}", VIEW_SHRINKS}};
-    char templates[PASS_COUNT][32];
-    for (size_t i = 0; i < PASS_COUNT; i++) {
-        snprintf(templates[i], sizeof templates[i], "{passes.%s}", passes[i].name);
-        columns[1 + i] = (struct view_column){passes[i].name, templates[i], VIEW_RIGHT};
-    }
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        columns[1 + i] = (struct view_column){passes[i].name,
+                                              xformat("{passes.%s}", passes[i].name), VIEW_RIGHT};
     VIEW_TABLE(style, segments, columns);
 }
 

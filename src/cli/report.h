@@ -44,7 +44,7 @@ void report_add_command(cJSON *object, const char *command, const struct device_
 
 /* A message about a result that differs, and the index of the segment that computed it. */
 struct run_difference {
-    char *line;
+    const char *line;
     size_t segment;
 };
 

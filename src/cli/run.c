@@ -53,7 +53,7 @@ static void on_difference(void *context, const char *line)
     progress_resume();
     if (self->facts.differences && self->facts.difference_count < DIFFERENCES_KEPT)
         self->facts.differences[self->facts.difference_count++] =
-            (struct run_difference){clean, self->segment};
+            (struct run_difference){xkeep(clean), self->segment};
     else
         free(clean);
 }
@@ -445,8 +445,6 @@ static void release_run(void *context)
     new_file_discard(&self->trace_file);
     trace_free(self->trace);
     cJSON_Delete(self->facts.kernels);
-    for (size_t i = 0; i < self->facts.difference_count; i++)
-        free(self->facts.differences[i].line);
     free(self->facts.differences);
 }
 

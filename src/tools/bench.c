@@ -1,7 +1,5 @@
 #include "tools/bench.h"
 
-#include <string.h>
-
 #include "core/numbers.h"
 #include "kernels/variant.h"
 #include "tools/results.h"

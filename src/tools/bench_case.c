@@ -1,7 +1,5 @@
 #include "tools/bench.h"
 
-#include <string.h>
-
 #include "tools/xmalloc.h"
 
 enum {

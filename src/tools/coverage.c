@@ -1,7 +1,5 @@
 #include "tools/coverage.h"
 
-#include <string.h>
-
 #include "core/clock.h"
 #include "tools/xmalloc.h"
 

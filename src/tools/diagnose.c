@@ -1,7 +1,5 @@
 #include "tools/diagnose.h"
 
-#include <string.h>
-
 #include "kernels/variant.h"
 #include "plan/axes.h"
 #include "reference/reference.h"

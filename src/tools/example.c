@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <string.h>
 
 #include "core/file.h"
 #include "tools/results.h"

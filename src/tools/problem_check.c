@@ -1,7 +1,5 @@
 #include "tools/problem_check.h"
 
-#include <string.h>
-
 #include "core/process.h"
 #include "tools/results.h"
 #include "tools/variants.h"

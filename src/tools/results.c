@@ -1,7 +1,5 @@
 #include "tools/results.h"
 
-#include <string.h>
-
 #include "run/compare.h"
 #include "tools/xmalloc.h"
 

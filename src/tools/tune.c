@@ -1,7 +1,5 @@
 #include "tools/tune.h"
 
-#include <string.h>
-
 #include "core/format.h"
 #include "kernels/variant.h"
 #include "opencl/opening.h"

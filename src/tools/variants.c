@@ -1,7 +1,5 @@
 #include "tools/variants.h"
 
-#include <string.h>
-
 #include "core/array.h"
 #include "tools/xmalloc.h"
 

@@ -1,6 +1,5 @@
 /* Derives calls from an example: with other sizes, dtypes and values, in all layouts. A call is
  * valid if the body accepts it on the host reference. Then the kernel must give the same result. */
-#include <string.h>
 
 #include "core/clock.h"
 #include "tools/example.h"

@@ -1,7 +1,6 @@
 #include "tools/writer.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 #include "core/numbers.h"
 #include "tools/xmalloc.h"

@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdint.h>
-#include <string.h>
 
 void (*xmalloc_failed)(void) = abort;
 

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Allocate memory, to be freed with free(). A size of 0 counts as 1. A product that overflows
  * counts as lack of memory. */
