@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <sys/stat.h>
+#include <zip.h>
 
 #include "cli/command_job.h"
 #include "core/file.h"
@@ -99,6 +100,79 @@ static void add_member(struct package *package, const char *name, unsigned char 
 static void add_binary(struct package *package, const char *key, unsigned char *data, size_t bytes)
 {
     add_member(package, xformat("binary_%.*s", HASH_SIZE - 1, key), data, bytes);
+}
+
+/* ---------------------------------------------------------------- the zip */
+
+/* head: what precedes the data. Both must stay valid until the zip is closed. */
+static bool zip_member(zip_t *zip, const char *name, char *head, unsigned char *data, size_t bytes)
+{
+    const zip_buffer_fragment_t parts[] = {{(zip_uint8_t *)head, strlen(head)}, {data, bytes}};
+    const int first = *head ? 0 : 1; /* libzip crashes on empty parts */
+    zip_source_t *source =
+        zip_source_buffer_fragment(zip, parts + first, (zip_uint64_t)(2 - first), 0);
+    const zip_int64_t index = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
+    if (source && index < 0)
+        zip_source_free(source);
+    /* Without a date: 1980-01-01 is the first day that a zip can have. */
+    return index >= 0 && zip_file_set_dostime(zip, (zip_uint64_t)index, 0, 0x21, 0) == 0;
+}
+
+static bool zip_members(zip_t *zip, const struct package *package, char *manifest)
+{
+    char none[] = "", (*heads)[CACHE_HEAD_SIZE] = xcalloc(package->member_count + 1, sizeof *heads);
+    bool good = zip_member(zip, "manifest.json", none, (unsigned char *)manifest, strlen(manifest));
+    for (size_t i = 0; good && i < package->member_count; i++) {
+        const struct package_member *member = &package->members[i];
+        (void)cache_head(member->name, member->data, member->bytes, heads[i]);
+        good = zip_member(zip, member->name, heads[i], member->data, member->bytes);
+    }
+    good = good && zip_close(zip) == 0;
+    free(heads);
+    return good;
+}
+
+/* Takes the bytes that a closed zip has left in its source. */
+static unsigned char *take_bytes(zip_source_t *source, size_t *bytes)
+{
+    zip_stat_t about;
+    if (zip_source_stat(source, &about) != 0 || !(about.valid & ZIP_STAT_SIZE) ||
+        zip_source_open(source) != 0)
+        return NULL;
+    *bytes = (size_t)about.size;
+    unsigned char *data = malloc(*bytes + 1);
+    const zip_int64_t got = data ? zip_source_read(source, data, *bytes) : -1;
+    (void)zip_source_close(source);
+    if (got >= 0 && (size_t)got == *bytes)
+        return data;
+    free(data);
+    return NULL;
+}
+
+/* Writes a package. Errors: HEALCL_USAGE if the stream cannot be written. */
+static enum healcl_status package_write(const struct package *package, FILE *stream,
+                                        struct healcl_error *error)
+{
+    size_t bytes = 0;
+    unsigned char *data = NULL;
+    char *manifest = cJSON_Print(package->manifest);
+    zip_source_t *source = zip_source_buffer_create(NULL, 0, 0, NULL);
+    zip_t *zip = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
+    if (zip) {
+        zip_source_keep(source);
+        if (manifest && zip_members(zip, package, manifest))
+            data = take_bytes(source, &bytes);
+        else
+            zip_discard(zip);
+    }
+    zip_source_free(source);
+    free(manifest);
+    NEED_MEMORY(data, error);
+    const bool is_written = fwrite(data, 1, bytes, stream) == bytes;
+    free(data);
+    if (!is_written)
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "a package of %zu bytes cannot be written", bytes);
+    return HEALCL_OK;
 }
 
 /* Keeps a file whose content is already right. A write error is reported with path and reason. */

@@ -9,8 +9,6 @@
 #ifndef HEALCL_OPENCL_PACKAGE_H
 #define HEALCL_OPENCL_PACKAGE_H
 
-#include <stdio.h>
-
 #include "opencl/cache.h"
 
 #define PACKAGE_IMAGE "image"
@@ -45,10 +43,6 @@ enum healcl_status package_read_zip(const void *data, size_t bytes, struct packa
 /* Parses the text of manifest.json into a package without a manifest. A 0 must follow the text. */
 enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,
                                          struct healcl_error *error);
-
-/* Writes a package. Errors: HEALCL_USAGE if the stream cannot be written. */
-enum healcl_status package_write(const struct package *package, FILE *stream,
-                                 struct healcl_error *error);
 
 /* package may be NULL. */
 void package_free(struct package *package);

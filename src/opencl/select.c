@@ -483,28 +483,21 @@ static const char *devices_text(const struct device_info *list, size_t count,
     return text;
 }
 
-/* The best usable device, and the first unusable one that matches at least as well; or NULL. */
+/* The best device that matches and is usable, or the first one of those that match best and are
+ * not; or NULL. */
 static const struct device_info *find_best(const struct device_info *list, size_t count,
-                                           const char *selector,
-                                           const struct device_info **unusable,
-                                           enum match *unusable_match)
+                                           const char *selector, bool usable,
+                                           enum match *best_match)
 {
     const struct device_info *best = NULL;
-    enum match best_match = MATCH_NONE;
-    *unusable = NULL;
-    *unusable_match = MATCH_NONE;
-    for (size_t i = 0; i < count; i++) {
-        const enum match match = match_of(&list[i], selector);
-        if (match == MATCH_NONE)
+    *best_match = MATCH_NONE;
+    for (const struct device_info *info = list; info < list + count; info++) {
+        const enum match match = match_of(info, selector);
+        if (match == MATCH_NONE || !device_unusable(info) != usable)
             continue;
-        if (device_unusable(&list[i])) {
-            if (match > *unusable_match) {
-                *unusable = &list[i];
-                *unusable_match = match;
-            }
-        } else if (match > best_match || (match == best_match && is_better(&list[i], best))) {
-            best = &list[i];
-            best_match = match;
+        if (match > *best_match || (usable && match == *best_match && is_better(info, best))) {
+            best = info;
+            *best_match = match;
         }
     }
     return best;
@@ -545,17 +538,17 @@ enum healcl_status device_select(const struct device_info *list, size_t count, c
         FAIL(error, HEALCL_DEVICE,
              "no OpenCL platform with a device is installed (package pocl-opencl-icd provides one "
              "for CPUs)");
-    enum match unusable_match;
-    const struct device_info *unusable,
-        *best = find_best(list, count, selector, &unusable, &unusable_match);
+    enum match match;
+    const struct device_info *best = find_best(list, count, selector, true, &match);
     char text[DEVICES_TEXT_SIZE];
     if (best) {
         *index = (size_t)(best - list);
         return HEALCL_OK;
     }
+    const struct device_info *unusable = find_best(list, count, selector, false, &match);
     if (unusable && (selector || unusable->fault != CL_SUCCESS)) {
         enum healcl_status status = device_check_usable(unusable, error);
-        if (unusable_match == MATCH_PERHAPS)
+        if (match == MATCH_PERHAPS)
             error_prefix(error, "no device that answers matches '%.80s'%s; ", selector, origin);
         return status;
     }

@@ -398,26 +398,21 @@ static const char *find_wrong_lane(const struct lane_case *lanes, enum multiply 
 
 static enum healcl_status run_lanes(struct healcl_device *device, const struct lane_case *cases,
                                     uint64_t (*answers)[LANE_ANSWERS][LANES],
-                                    struct healcl_error *error)
+                                    struct test_launch *test, struct healcl_error *error)
 {
     const size_t bytes = LANE_CASES * sizeof *answers;
-    struct test_launch test = {.launch = {.program = "base/self_test_lanes",
-                                          .kernel = "self_test_lanes",
-                                          .options = test.options,
-                                          .arguments = test.arguments,
-                                          .groups = LANE_CASES,
-                                          .local_size = 1}};
-    snprintf(test.options, sizeof test.options, "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32,
+    test->launch = (struct launch){.program = "base/self_test_lanes",
+                                   .kernel = "self_test_lanes",
+                                   .options = test->options,
+                                   .arguments = test->arguments,
+                                   .groups = LANE_CASES,
+                                   .local_size = 1};
+    snprintf(test->options, sizeof test->options, "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32,
              LANE_ANSWERS, device->tuning.multiply);
-    enum healcl_status status = add_buffer(device, &test, LANE_CASES * sizeof *cases, cases, error);
-    if (status == HEALCL_OK)
-        status = add_buffer(device, &test, bytes, NULL, error);
-    if (status == HEALCL_OK)
-        status = device_launch(device, &test.launch, error);
-    if (status == HEALCL_OK)
-        status = device_read(device, &test.buffers[1], 0, bytes, answers, error);
-    release_launch(device, &test);
-    return status;
+    TRY(add_buffer(device, test, LANE_CASES * sizeof *cases, cases, error));
+    TRY(add_buffer(device, test, bytes, NULL, error));
+    TRY(device_launch(device, &test->launch, error));
+    return device_read(device, &test->buffers[1], 0, bytes, answers, error);
 }
 
 /* Finds a way to multiply vectors that is right, where the device has vectors. */
@@ -430,7 +425,10 @@ static enum healcl_status test_lanes(struct healcl_device *device, struct healcl
     while (tuning_has_vectors(&device->tuning)) {
         const uint32_t multiply = device->tuning.multiply, bit = UINT32_C(1) << multiply;
         const char *wrong = NULL;
-        TRY(run_lanes(device, cases, answers, error));
+        struct test_launch test = {.repetitions = 0};
+        enum healcl_status status = run_lanes(device, cases, answers, &test, error);
+        release_launch(device, &test);
+        TRY(status);
         for (size_t i = 0; i < LANE_CASES && !wrong; i++)
             wrong = find_wrong_lane(&cases[i], (enum multiply)multiply, answers[i]);
         *(wrong ? &info->multiply_wrong : &info->multiply_right) |= bit;
