@@ -120,21 +120,23 @@ enum healcl_status device_try_map(struct healcl_device *device, struct healcl_er
     return status;
 }
 
-static enum healcl_status create_pinned(struct healcl_device *device, size_t bytes, cl_mem *memory,
-                                        void **address, struct healcl_error *error)
+/* Maps a new buffer of the staging memory. */
+static enum healcl_status map_pinned(struct healcl_device *device, size_t bytes,
+                                     struct staging *made, struct healcl_error *error)
 {
-    const struct opencl *cl = device->cl;
     const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
+    void *address;
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
-        *memory = cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
+        made->memory = device->cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
     }
     TRY_CL(error, "clCreateBuffer", code);
-    enum healcl_status status =
-        device_map(device, NULL, *memory, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, address, error);
+    enum healcl_status status = device_map(device, NULL, made->memory, CL_MAP_READ | CL_MAP_WRITE,
+                                           0, bytes, &address, error);
     if (status != HEALCL_OK)
-        (void)cl->clReleaseMemObject(*memory);
+        (void)device->cl->clReleaseMemObject(made->memory);
+    made->address = address;
     return status;
 }
 
@@ -142,13 +144,11 @@ static enum healcl_status create_staging(struct healcl_device *device, struct he
 {
     struct staging made = {.half_bytes = staging_half_bytes(device)};
     const size_t bytes = (size_t)(2 * made.half_bytes);
-    void *address;
     if (device->info.lacks_maps)
-        address = malloc(bytes);
+        made.address = malloc(bytes);
     else
-        TRY(create_pinned(device, bytes, &made.memory, &address, error));
-    NEED_MEMORY(address, error);
-    made.address = address;
+        TRY(map_pinned(device, bytes, &made, error));
+    NEED_MEMORY(made.address, error);
     device->staging = made;
     return HEALCL_OK;
 }
