@@ -29,7 +29,7 @@ static enum healcl_status enqueue_transfer(struct healcl_device *device,
                                            struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
-    const cl_command_queue queue = transfer->use ? device->compute : device->transfer;
+    cl_command_queue queue = transfer->use ? device->compute : device->transfer;
     cl_int code = CL_SUCCESS;
     if (bytes == 0)
         return HEALCL_OK;
@@ -63,7 +63,7 @@ static enum healcl_status device_map(struct healcl_device *device, const struct 
                                      uint64_t bytes, void **address, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
-    const cl_command_queue queue = use ? device->compute : device->transfer;
+    cl_command_queue queue = use ? device->compute : device->transfer;
     const char *name = flags == CL_MAP_READ ? "map for reading" : "map for writing";
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
