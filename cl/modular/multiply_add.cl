@@ -13,14 +13,14 @@ KERNEL multiply_add_vectors(SPACE(space), global ELEMENT *out, FACTOR_PARAMETERS
     TAKE_SPACE(space);
     const uint last = space.rank - 1;
     const long out_stride = space.operand[0].stride[last];
-    lanes += period > 0 ? space.operand[3].offset : 0;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         global ELEMENT *to = out + span.position[0];
         global const ELEMENT *from[FACTORS_ALL];
 #define FIND_FACTOR(k, name) from[k] = name + factor_place(&factors, k, space.rank, &span, 0);
         EACH_FACTOR(FIND_FACTOR)
         ulong place = period > 0 ? (ulong)span.index[last] / LANES % period : 0;
-        struct lane_divisor p = period > 0 ? lanes[place] : make_divisor(q[span.position[3]]);
+        global const struct lane_divisor *table = lanes + space.operand[3].offset;
+        struct lane_divisor p = period > 0 ? table[place] : make_divisor(q[span.position[3]]);
         for (long i = 0; i < (long)span.length; i += LANES) {
             long8 x[FACTORS_ALL], sum = (long8)(0);
             UNROLL for (uint k = 0; k < FACTORS_ALL; k++)
@@ -44,7 +44,7 @@ KERNEL multiply_add_vectors(SPACE(space), global ELEMENT *out, FACTOR_PARAMETERS
                 store_groups(sum, to + i * out_stride, out_stride, 1);
             place = place + 1 < period ? place + 1 : 0;
             if (period > 1)
-                p = lanes[place];
+                p = table[place];
         }
     }
 }

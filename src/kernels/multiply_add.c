@@ -79,37 +79,27 @@ static const char *plan_vectors(const struct step *step, const struct healcl_dev
                : "moduli neither repeat nor are equal along an axis of a multiple of eight";
 }
 
-static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
-{
-    const struct step *step = plan->step;
-    job_begin(job, self, step, plan, 0);
-    if (is_scalar(step, 2)) {
-        job->space.operand[3].offset = step->in[2]->layout.offset;
-        job->moved[3] = 2;
-    }
-    for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
-        job_add_input(job, factor_of(step, k) ? factor_of(step, k) : step->in[0]);
-    job_add_value(job, &plan->factors, sizeof plan->factors);
-    job_add_buffer(job, derive_moduli(self, step, 2));
-}
-
-static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
-                                          struct healcl_error *error)
-{
-    struct job job;
-    begin(&job, self, plan);
-    return job_launch(&job, error);
-}
-
-static enum healcl_status choose_vectors(struct launcher *self, const struct variant_plan *plan,
-                                         struct healcl_error *error)
+static enum healcl_status choose(struct launcher *self, const struct variant_plan *plan,
+                                 struct healcl_error *error)
 {
     enum { GRANULE = 4096 };
+    const struct step *step = plan->step;
+    const int table = derive_moduli(self, step, 2);
+    struct periodic_moduli moduli = {.lanes = table}; /* an unused argument needs a stand-in */
     struct job job;
-    begin(&job, self, plan);
-    struct periodic_moduli moduli = {.lanes = derive_moduli(self, plan->step, 2)}; /* a stand-in */
+    job_begin(&job, self, step, plan, 0);
+    if (is_scalar(step, 2)) {
+        job.space.operand[3].offset = step->in[2]->layout.offset;
+        job.moved[3] = 2;
+    }
+    for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
+        job_add_input(&job, factor_of(step, k) ? factor_of(step, k) : step->in[0]);
+    job_add_value(&job, &plan->factors, sizeof plan->factors);
+    job_add_buffer(&job, table);
+    if (plan->variant->style != STYLE_VECTORS)
+        return job_launch(&job, error);
     if (plan->is_periodic)
-        moduli = derive_periodic_moduli(self, plan->step, 2);
+        moduli = derive_periodic_moduli(self, step, 2);
     job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     job.granule = GRANULE;
@@ -117,12 +107,12 @@ static enum healcl_status choose_vectors(struct launcher *self, const struct var
 }
 
 static const struct variant multiply_add_variants[] = {
-    {"vectors", STYLE_VECTORS, plan_vectors, choose_vectors, MULTIPLIED, "vectors",
-     "multiply_add_vectors", "cl/modular/multiply_add.cl",
+    {"vectors", STYLE_VECTORS, plan_vectors, choose, MULTIPLIED, "vectors", "multiply_add_vectors",
+     "cl/modular/multiply_add.cl",
      "an axis of a multiple of eight elements, along which moduli repeat or are equal"},
-    {"single", STYLE_SINGLE, plan_elements, choose_elements, 0, "core/multiply_add", "multiply_add",
+    {"single", STYLE_SINGLE, plan_elements, choose, 0, "core/multiply_add", "multiply_add",
      "cl/core/multiply_add.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, choose_elements, OVER_ANY_VIEW, "core/multiply_add",
+    {"elements", STYLE_GENERAL, plan_elements, choose, OVER_ANY_VIEW, "core/multiply_add",
      "multiply_add", "cl/core/multiply_add.cl", "anything"},
 };
 

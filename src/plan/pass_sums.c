@@ -118,10 +118,8 @@ static bool stays(const struct search *self, const struct tensor *view, struct m
          use != NONE && use / STEP_OPERANDS > move.from; use = self->before[use]) {
         const uint32_t number = step_of_use(self, use);
         const struct step *step = step_at(self, number);
-        if (number != move.to && number != move.by && step->kind != STEP_RELEASE &&
-            tensors_overlap(step->out, view))
-            return false;
-        if (--left == 0)
+        if (left-- == 0 || (number != move.to && number != move.by && step->kind != STEP_RELEASE &&
+                            tensors_overlap(step->out, view)))
             return false;
     }
     const struct tensor *out = step_at(self, move.to)->out;
@@ -196,20 +194,19 @@ static uint32_t find_writer(const struct search *self, uint32_t read, uint32_t b
 
 /* ---------------------------------------------------------------- joining */
 
-/* Whether kernels can have a table of the moduli, and the strides of all operands. */
+/* Whether kernels can have a table of the moduli, and strides of 32 bits for all operands. */
 static bool is_supported(const struct step *step)
 {
     struct layout views[STEP_OPERANDS];
     const struct layout moduli = layout_own_elements(&step->in[2]->layout);
     uint32_t count = 0;
-    for (int i = 0; i < STEP_OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (step->operands[i] && step->operands[i]->storage->elements > UINT32_MAX)
+            return false;
         if (step->operands[i])
             views[count++] = step->operands[i]->layout;
+    }
     layouts_simplify(views, count);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t axis = 0; axis < views->rank; axis++)
-            if (views[i].stride[axis] > UINT32_MAX)
-                return false;
     return views->rank <= STEP_PRODUCT_AXES && layout_elements(&moduli) <= MODULI_MAX;
 }
 
@@ -280,12 +277,12 @@ static enum healcl_status add_product(struct search *self, uint32_t to, int i,
 }
 
 /* Finds a modsum, of values that are not negative, which made a factor of product `by`. The product
- * is the addend of sum `to`. *i becomes the factor. */
+ * is the addend of sum `to`, which has room for one more. *i becomes the factor. */
 static uint32_t find_factor(const struct search *self, uint32_t by, uint32_t to, int *i)
 {
-    uint32_t from = NONE;
-    for (*i = 0; *i < 2; ++*i) {
-        from = find_writer(self, by * STEP_OPERANDS + (uint32_t)*i, by, *i, to);
+    const bool has_room = step_products(step_at(self, to)) + 1 < STEP_PRODUCTS;
+    for (*i = 0; *i < 2 && has_room && step_at(self, by)->kind == STEP_MODMUL; ++*i) {
+        const uint32_t from = find_writer(self, by * STEP_OPERANDS + (uint32_t)*i, by, *i, to);
         const struct step *step = from != NONE ? step_at(self, from) : NULL;
         if (step && step->kind == STEP_MODSUM && (step->nonnegative & 3) == 3 &&
             !step->in[2]->storage->scalars)
@@ -320,9 +317,7 @@ static enum healcl_status begin_with(struct search *self, uint32_t to, uint32_t 
     if (!addend || (addend->kind != STEP_MODMUL && addend->kind != STEP_MULTIPLY_ADD) ||
         step_products(addend) + step_products(sum) > STEP_PRODUCTS)
         return HEALCL_OK;
-    const bool has_room = step_products(addend) + step_products(sum) < STEP_PRODUCTS;
-    const uint32_t inner =
-        addend->kind == STEP_MODMUL && has_room ? find_factor(self, from, to, &i) : NONE;
+    const uint32_t inner = find_factor(self, from, to, &i);
     const size_t behind = addend->origins->count;
     struct step both = empty_sum(sum);
     take_products(&both, addend, 0, 0);
@@ -341,14 +336,14 @@ static enum healcl_status move_releases(struct search *self, struct healcl_error
 {
     const struct pass_run *run = self->run;
     const uint32_t first = (uint32_t)(run->first - run->plan->steps);
-    struct step *steps = malloc(self->count * sizeof *steps);
+    struct step *steps = calloc(self->count + 1, sizeof *steps);
     uint32_t *next = self->before, count = 0; /* lists of releases behind each step */
     NEED_MEMORY(steps, error);
     memset(next, 0xff, self->count * sizeof *next);
     for (uint32_t i = self->count; i-- > 0;) {
         const struct step *step = step_at(self, i);
-        const bool is_release = step->kind == STEP_RELEASE;
-        const uint32_t last = is_release ? run->uses[step->in[0]->storage->id].last - first : 0;
+        const uint32_t last =
+            step->kind == STEP_RELEASE ? run->uses[step->in[0]->storage->id].last - first : 0;
         self->kept[i] = last > i && last < self->count ? last : i;
         if (self->kept[i] == i)
             continue;

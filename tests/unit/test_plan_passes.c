@@ -683,16 +683,17 @@ static void sums_of_any_layout(void **state)
                    {{2, 2, 48, 7}, {1, 1, 1, 7}, "[...]", "[...]", "(2,2,48,7)"},
                    {{2, 48, 3, 7}, {1, 1, 3, 7}, "[...,0:5]", "[...,2:7]", "(2,48,3,5)"},
                    {{2, 3, 48, 16}, {1, 3, 1, 1}, "[...,::2]", "[...]", "(2,3,48,8)"},
-                   {{3, 2, 3, 5}, {3, 2, 3, 5}, "[...]", "[...]", "(3,2,3,5)"}};
+                   {{3, 2, 3, 5}, {3, 2, 3, 5}, "[...]", "[...]", "(3,2,3,5)"},
+                   {{3, 2, 3, 5}, {3, 1, 1, 1}, "[1,1,2,4]", "[1,0,0,0]", "()"}};
     static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
     struct random random = {seed};
     uint64_t sums = 0;
     int64_t values[MOST];
-    for (int way = 0; way < 6 * 12; way++) {
+    for (int way = 0; way < 6 * 14; way++) {
         struct script script = {0};
         const enum dtype dtype = dtypes[way % 2];
-        const int layout = way / 2 % 6, tame = way / 12;
-        const bool has_scalar = way / 12 == 5;
+        const int layout = way / 2 % 7, tame = way / 14;
+        const bool has_scalar = tame == 5;
         for (const char *name = "abcdefgho"; *name; name++) {
             for (int i = 0; i < MOST; i++)
                 values[i] = random_once_in(&random, 1 + 9 * tame) ? random_value(&random, dtype)
@@ -729,7 +730,7 @@ static void sums_of_any_layout(void **state)
         release(&expected);
         script_release(&script);
     }
-    assert_int_equal(sums, 6 * 72);
+    assert_int_equal(sums, 6 * 84);
 }
 
 /* Inverse transforms and factors of any sign: rows in order and side by side, moduli of all sizes,
