@@ -3,7 +3,7 @@
 #include "core/clock.h"
 #include "tools/xmalloc.h"
 
-enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16, MOST = 3 * 131072 };
+enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16, MOST = 131072 };
 
 /* ---------------------------------------------------------------- sizes */
 

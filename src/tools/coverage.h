@@ -23,7 +23,7 @@ struct coverage_sizes {
 };
 
 /* Fills in all combinations of n from 2 to 131072 and k from 1 to 24 whose product is at most
- * 3 * 131072, then one size with more moduli, and larger ones as further ones. quick: only a few
+ * 131072, then one size with more moduli, and larger ones as further ones. quick: only a few
  * sizes below 1000, with further ones. */
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick);
 
