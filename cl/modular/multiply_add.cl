@@ -2,15 +2,17 @@
  * Products that are added one after the other, on vectors of eight elements: see
  * cl/core/multiply_add.cl. The last axis has a multiple of eight elements. Along it moduli are
  * equal if `period` is 0. Otherwise they are periodic: `lanes` has `period` vectors of them.
- * Work-items begin at multiples of eight.
+ * Work-items begin at multiples of eight. The space is always in memory: the other arguments leave
+ * no room for it, and SPACE_IN_MEMORY would make a second program of cl/vectors.cl.
  */
 #define WRAP_LANES(x) WIDEN_LANES(8, JOIN(convert_, JOIN(ELEMENT, 8))(x))
 
-KERNEL multiply_add_vectors(SPACE(space), global ELEMENT *out, FACTOR_PARAMETERS,
+KERNEL multiply_add_vectors(global const struct space *space_argument, global ELEMENT *out,
+                            FACTOR_PARAMETERS,
                             global const struct modulus *q,
                             global const struct lane_divisor *lanes, ulong period)
 {
-    TAKE_SPACE(space);
+    const struct space space = *space_argument;
     const uint last = space.rank - 1;
     const long out_stride = space.operand[0].stride[last];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {

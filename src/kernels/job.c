@@ -188,6 +188,12 @@ void job_add_space(struct job *job)
     job_add_value(job, &job->space, sizeof job->space);
 }
 
+void job_put_space_in_memory(struct job *job)
+{
+    job->launch.arguments[0] = (struct launch_argument){.read_only = true};
+    job->slots[0] = SLOT_SPACE;
+}
+
 static void add_memory(struct job *job, int slot, bool read_only)
 {
     add_argument(job, slot,
@@ -387,8 +393,7 @@ static enum healcl_status add_launch(struct job *job, uint64_t groups, size_t lo
     if (job->launch.arguments[0].value == &job->space &&
         launch_argument_bytes(&job->launch) > job->launcher->device->tuning.argument_bytes) {
         job_define(job, "SPACE_IN_MEMORY", "");
-        job->launch.arguments[0] = (struct launch_argument){.read_only = true};
-        job->slots[0] = SLOT_SPACE;
+        job_put_space_in_memory(job);
     }
     return job_add_to_template(job, error);
 }

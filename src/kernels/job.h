@@ -45,6 +45,8 @@ void job_allow_vectors(struct job *job, const struct step *step, uint32_t width,
 /* Kernel arguments, in order. A kernel only reads memory unless it is added as output or written:
  * other kernels may read it at the same time. */
 void job_add_space(struct job *job);
+/* Passes the space, the first argument, in memory. */
+void job_put_space_in_memory(struct job *job);
 void job_add_input(struct job *job, const struct tensor *tensor);
 void job_add_output(struct job *job, const struct tensor *tensor);
 void job_add_buffer(struct job *job, int slot);

@@ -98,6 +98,7 @@ static enum healcl_status choose(struct launcher *self, const struct variant_pla
     job_add_buffer(&job, table);
     if (plan->variant->style != STYLE_VECTORS)
         return job_launch(&job, error);
+    job_put_space_in_memory(&job);
     if (plan->is_periodic)
         moduli = derive_periodic_moduli(self, step, 2);
     job_add_buffer(&job, moduli.lanes);
