@@ -136,8 +136,8 @@ static void put_sums(struct script *script)
 static void put_chain(struct script *script)
 {
     put_inputs(script);
-    script_call(script, "a", "_modmul_ttt", "a b q a");
     script_call(script, "a", "_modsum_ttt", "a b q a");
+    script_call(script, "a", "_modmul_ttt", "a b q a");
     script_download(script, "a");
 }
 
@@ -215,7 +215,7 @@ BOTH(audits_plain_steps, put_plain, "modmul, ", "_modmul_ttt")
 BOTH(audits_in_place, put_in_place, "modmul, ", "_modmul_ttt")
 BOTH(audits_views, put_views, "modsum, ", "_modsum_ttt")
 BOTH(audits_what_is_added_to, put_sums, "sum of products, ", "modmul_axis_sum")
-BOTH(audits_steps_of_passes, put_chain, "chain, ", "_modsum_ttt")
+BOTH(audits_steps_of_passes, put_chain, "chain, ", "_modmul_ttt")
 
 static void refuses_what_is_none(void **state)
 {
