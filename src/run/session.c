@@ -492,7 +492,7 @@ static enum healcl_status open_session(struct healcl_session *session, struct he
         return executor_check_device(session->plan, device, error);
     TRY(init_tables(session, error));
     TRY(executor_open(session->plan, device, &session->device, &session->executor, error));
-    if (session->is_limited)
+    if (device && session->is_limited)
         TRY(device_executor_limit(session->executor, device->info.global_memory_bytes, error));
     if (options->audit_share > 0)
         TRY(audit_create(session->plan, session->device, options->audit_share, options->audit_seed,
