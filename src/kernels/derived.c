@@ -39,7 +39,7 @@ struct layout modulus_operand(const struct step *step, int i)
 {
     struct layout operand = step->in[i]->layout, own = layout_own_elements(&operand);
     struct layout packed = layout_packed(&own);
-    operand.offset = 0; /* of a scalar: see SLOT_Q_NUMBER */
+    operand.offset = 0; /* of a scalar: see job_move_scalar */
     if (step->in[i]->storage->scalars)
         return operand;
     for (uint32_t axis = 0, own_axis = 0; axis < operand.rank; axis++)

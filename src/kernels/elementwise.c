@@ -99,10 +99,7 @@ static void begin(struct job *job, struct launcher *self, const struct variant_p
     (void)bind_chain_operands(plan->step, &arranged);
     job_begin(job, self, &arranged, plan, inputs);
     job->launch.kernel = kernel;
-    if (!plan->step->in[2] || !is_scalar(plan->step, 2))
-        return;
-    job->space.operand[OPERAND_Q].offset = plan->step->in[2]->layout.offset;
-    job->moved[OPERAND_Q] = 2;
+    job_move_scalar(job, OPERAND_Q, plan->step, 2);
 }
 
 /* The least elements of a work-item of cl/vectors.cl. Its start costs as much as 200 elements. */

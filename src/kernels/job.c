@@ -226,6 +226,14 @@ void job_add_operand(struct job *job, int k, int slot, bool is_written)
     job->moved[k] = slot < STEP_OPERANDS ? slot : SLOT_NONE;
 }
 
+void job_move_scalar(struct job *job, int k, const struct step *step, int i)
+{
+    if (!step->in[i] || !is_scalar(step, i))
+        return;
+    job->space.operand[k].offset = step->in[i]->layout.offset;
+    job->moved[k] = i;
+}
+
 void job_add_tensor(struct job *job, int k, const struct step *step, int i)
 {
     if (is_scalar(step, i)) /* needs a stand-in */

@@ -45,8 +45,7 @@ void job_allow_vectors(struct job *job, const struct step *step, uint32_t width,
 /* Kernel arguments, in order. A kernel only reads memory unless it is added as output or written:
  * other kernels may read it at the same time. */
 void job_add_space(struct job *job);
-/* Passes the space, the first argument, in memory. */
-void job_put_space_in_memory(struct job *job);
+void job_put_space_in_memory(struct job *job); /* the space is the first argument */
 void job_add_input(struct job *job, const struct tensor *tensor);
 void job_add_output(struct job *job, const struct tensor *tensor);
 void job_add_buffer(struct job *job, int slot);
@@ -62,6 +61,8 @@ void job_add_uint(struct job *job, uint32_t value);
 void job_add_operand(struct job *job, int k, int slot, bool is_written);
 /* Adds input i of the step, as job_add_operand; a stand-in if it is a scalar. */
 void job_add_tensor(struct job *job, int k, const struct step *step, int i);
+/* If input i is a scalar, operand k of the space begins at its index among the plan's scalars. */
+void job_move_scalar(struct job *job, int k, const struct step *step, int i);
 /* Adds a value that each step gives: SLOT_A to SLOT_Q_NUMBER. */
 void job_add_scalar(struct job *job, int slot);
 /* Adds a structure, which must stay valid until the launch is added. */

@@ -142,7 +142,7 @@ static int64_t offset_key(const struct step *step, int operand, int first)
     return has_out && first < operand ? distance : offset % OFFSETS_MODULO * 2 + (distance == 0);
 }
 
-/* Offsets of scalars are no part of the key: SLOT_Q_NUMBER. */
+/* The key does not contain indices of scalars: see job_move_scalar. */
 static size_t make_key(const struct step *step, uint64_t fact, uint64_t key[KEY_WORDS])
 {
     size_t words = HEAD_WORDS;

@@ -88,10 +88,7 @@ static enum healcl_status choose(struct launcher *self, const struct variant_pla
     struct periodic_moduli moduli = {.lanes = table}; /* an unused argument needs a stand-in */
     struct job job;
     job_begin(&job, self, step, plan, 0);
-    if (is_scalar(step, 2)) {
-        job.space.operand[3].offset = step->in[2]->layout.offset;
-        job.moved[3] = 2;
-    }
+    job_move_scalar(&job, 3, step, 2);
     for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
         job_add_input(&job, factor_of(step, k) ? factor_of(step, k) : step->in[0]);
     job_add_value(&job, &plan->factors, sizeof plan->factors);

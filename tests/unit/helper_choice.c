@@ -17,10 +17,16 @@ enum healcl_status __real_launch_step(struct launcher *self, const struct step *
                                       const struct step *step, struct healcl_error *error);
 enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *at,
                                       const struct step *step, struct healcl_error *error);
-enum healcl_status __real_device_launch(struct healcl_device *device, const struct launch *launch,
-                                        struct healcl_error *error);
-enum healcl_status __wrap_device_launch(struct healcl_device *device, const struct launch *launch,
-                                        struct healcl_error *error);
+enum healcl_status __real_device_attach(struct healcl_device *device, const struct launch *launch,
+                                        struct kernel **kernel, struct healcl_error *error);
+enum healcl_status __wrap_device_attach(struct healcl_device *device, const struct launch *launch,
+                                        struct kernel **kernel, struct healcl_error *error);
+enum healcl_status __real_device_enqueue(struct healcl_device *device, const struct launch *launch,
+                                         struct kernel *kernel, const struct kernel_object *own,
+                                         struct healcl_error *error);
+enum healcl_status __wrap_device_enqueue(struct healcl_device *device, const struct launch *launch,
+                                         struct kernel *kernel, const struct kernel_object *own,
+                                         struct healcl_error *error);
 enum healcl_status __real_problem_check(struct healcl_device *device, const struct problem *problem,
                                         const struct placement *placement,
                                         const struct problem_data *data, struct random *random,
@@ -150,19 +156,26 @@ enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *
     return status;
 }
 
-enum healcl_status __wrap_device_launch(struct healcl_device *device, const struct launch *launch,
-                                        struct healcl_error *error)
+enum healcl_status __wrap_device_attach(struct healcl_device *device, const struct launch *launch,
+                                        struct kernel **kernel, struct healcl_error *error)
 {
     if (!share_chooses())
-        return __real_device_launch(device, launch, error);
-    char kernel[256], options[LAUNCH_OPTIONS_SIZE + 128];
-    snprintf(kernel, sizeof kernel, "%s:%s", launch->program, launch->kernel);
+        return __real_device_attach(device, launch, kernel, error);
+    char name[256], options[LAUNCH_OPTIONS_SIZE + 128];
+    snprintf(name, sizeof name, "%s:%s", launch->program, launch->kernel);
     snprintf(options, sizeof options, "%s -D LOCAL_SIZE=%zu", launch->options, launch->local_size);
-    const bool misses = is_new(&launched, hash_text(options, hash_text(kernel, 0)), !looks);
+    const bool misses = is_new(&launched, hash_text(options, hash_text(name, 0)), !looks);
     missing += misses;
     if (misses || !looks)
-        brings += count_new(kernel, options, !looks);
-    return looks ? HEALCL_OK : __real_device_launch(device, launch, error);
+        brings += count_new(name, options, !looks);
+    return looks ? HEALCL_OK : __real_device_attach(device, launch, kernel, error);
+}
+
+enum healcl_status __wrap_device_enqueue(struct healcl_device *device, const struct launch *launch,
+                                         struct kernel *kernel, const struct kernel_object *own,
+                                         struct healcl_error *error)
+{
+    return looks ? HEALCL_OK : __real_device_enqueue(device, launch, kernel, own, error);
 }
 
 enum healcl_status __wrap_problem_check(struct healcl_device *device, const struct problem *problem,

@@ -612,6 +612,19 @@ static void random_programs(void **state)
     assert_true(refusals > 0 && refusals < (uint64_t)programs);
 }
 
+/* Plans a script, and expects the same results after passes, by the reference and the device. */
+static void expect_passes(struct script *script, int way)
+{
+    script_plan(script);
+    struct outcome expected = run(script, NULL), found;
+    OK(plan_optimise(script->plan, PASSES_ALL, &error));
+    found = run(script, NULL);
+    expect_same(&expected, &found, PASSES_ALL, way, "reference");
+    found = run(script, device);
+    expect_same(&expected, &found, PASSES_ALL, way, "device");
+    release(&expected);
+}
+
 /* Chains of any two operations on dense rows, on groups of k and on rows that vectors do not fill,
  * of any values: what is between wraps where the dtype does not hold it. */
 static void chains_of_any_layout(void **state)
@@ -655,15 +668,8 @@ static void chains_of_any_layout(void **state)
         }
         script_free(&script, "t");
         script_download(&script, "o0");
-        script_plan(&script);
-        struct outcome expected = run(&script, NULL), found;
-        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        expect_passes(&script, way);
         chains += script.plan->segments[0].pass_changes[PASS_COUNT - 1];
-        found = run(&script, NULL);
-        expect_same(&expected, &found, PASSES_ALL, way, "reference");
-        found = run(&script, device);
-        expect_same(&expected, &found, PASSES_ALL, way, "device");
-        release(&expected);
         script_release(&script);
     }
     assert_true(chains > 72);
@@ -719,15 +725,8 @@ static void sums_of_any_layout(void **state)
         }
         script_free(&script, "t");
         script_download(&script, "o0");
-        script_plan(&script);
-        struct outcome expected = run(&script, NULL), found;
-        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        expect_passes(&script, way);
         sums += script.plan->segments[0].pass_changes[PASS_COUNT - 2];
-        found = run(&script, NULL);
-        expect_same(&expected, &found, PASSES_ALL, way, "reference");
-        found = run(&script, device);
-        expect_same(&expected, &found, PASSES_ALL, way, "device");
-        release(&expected);
         script_release(&script);
     }
     assert_int_equal(sums, 6 * 84);
@@ -774,15 +773,8 @@ static void scaled_transforms(void **state)
         call(&script, "q_view", "unsqueeze", "q %d", together ? 0 : 1);
         call(&script, NULL, "modmul", "x f_view q_view x");
         script_download(&script, "x");
-        script_plan(&script);
-        struct outcome expected = run(&script, NULL), found;
-        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        expect_passes(&script, way);
         assert_int_equal(script.plan->pass_changes, 1);
-        found = run(&script, NULL);
-        expect_same(&expected, &found, PASSES_ALL, way, "reference");
-        found = run(&script, device);
-        expect_same(&expected, &found, PASSES_ALL, way, "device");
-        release(&expected);
         script_release(&script);
     }
     free(values);
