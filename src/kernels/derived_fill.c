@@ -307,12 +307,13 @@ static enum healcl_status run_fill(struct launcher *self, const struct template_
 static enum healcl_status fill_on_device(struct launcher *self, struct template_run *run, size_t i,
                                          struct healcl_error *error)
 {
-    static fill_function *const functions[] = {[DERIVED_MODULI] = choose_moduli,
-                                               [DERIVED_LANE_MODULI] = choose_lane_moduli,
-                                               [DERIVED_LANE_TWIDDLES] = choose_twiddles,
-                                               [DERIVED_PASS_TWIDDLES] = choose_twiddles,
-                                               [DERIVED_CRT_INVERSES] = choose_crt_inverses,
-                                               [DERIVED_INDEX_CHECK] = choose_index_check};
+    static fill_function *const functions[DERIVED_WEIGHTS] = {
+        [DERIVED_MODULI] = choose_moduli,
+        [DERIVED_LANE_MODULI] = choose_lane_moduli,
+        [DERIVED_LANE_TWIDDLES] = choose_twiddles,
+        [DERIVED_PASS_TWIDDLES] = choose_twiddles,
+        [DERIVED_CRT_INVERSES] = choose_crt_inverses,
+        [DERIVED_INDEX_CHECK] = choose_index_check};
     const struct fill fill = {
         .step = run->step, .table = &run->template->tables[i], .slot = SLOT_TABLE + (int)i};
     const enum derived_kind kind = fill.table->key.kind;
@@ -322,6 +323,8 @@ static enum healcl_status fill_on_device(struct launcher *self, struct template_
         return self->list
                    ? HEALCL_OK
                    : copy_weights(self, run->step, fill.table, &run->tables[i]->table, error);
+    if (!functions[kind]) /* only the host computes such a table */
+        return ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     return run_fill(self, run, functions[kind], &fill, error);
 }
 

@@ -27,8 +27,8 @@ NOT_REACHED = {
     "local": "modsum constant, mod constant, mod repeated, modneg constant, modneg repeated, chain constant, "
              "chain repeated, chain residues, ntt stages, intt stages, digits elements, digits_full_q elements",
     "single": "fill elements, copy elements, modmul table, modsum table, mod table, modneg table, chain table, "
-              "abs elements, axis_modsum elements, modmul_axis_sum elements, base_conversion elements, "
-              "ntt stages, digits elements, digits_full_q elements, gather elements"}
+              "abs elements, multiply_add elements, axis_modsum elements, modmul_axis_sum elements, "
+              "base_conversion elements, ntt stages, digits elements, digits_full_q elements, gather elements"}
 
 
 def documented():
@@ -49,9 +49,8 @@ def check(style):
     assert result.returncode == 0, report["failures"]
     rows = report["variants"]
     assert {(row["family"], row["variant"]) for row in rows} == documented()
-    recorded = sum(row["recorded"] for row in rows)  # none where each launch uploads its space
-    assert (recorded == 0) if style == "single" else (recorded > 1000), recorded
-    assert report["transcripts"]["calls"] >= 5
+    assert sum(row["recorded"] for row in rows) > 1000
+    assert report["transcripts"]["calls"] >= 4
     assert not [row for row in rows if row["failed"] or ("kernel" in row) == ("not_reached" in row)]
     missed = [f"{row['step']} {row['variant']}" for row in rows
               if row.get("not_reached") and row["style"] in (style, "general")]
