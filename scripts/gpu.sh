@@ -12,6 +12,11 @@
 #
 # HEALCL_DEVICE selects another device than the GPU, GPU_SECONDS another time. The exit code is 1 if a
 # step failed or had no time left; OUT/summary.txt names it.
+#
+# GPU_WORKLOADS=1 instead makes the largest encrypted workloads there and runs them: hybrid key
+# switching of 466 MB, cold and warm, bootstrapping of 5.6 GB, sentiment. It needs Python 3.9 or later
+# with NumPy and cffi there, and the Python package of scripts/test_python.sh here when it packs.
+# GPU_N makes them with other polynomials than of 65536 coefficients.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -44,6 +49,12 @@ pack() { # FOLDER
         mkdir -p "$folder/conformance"
         find "$library" -name '*.json*' ! -name 'bad_*' -exec \
             cp --no-preserve=mode -t "$folder/conformance" {} +
+    fi
+    library=(build/python/lib/python3*/site-packages/healcl)
+    if [ -d "${library[0]}" ]; then
+        mkdir -p "$folder/python/bindings/python/src"
+        cp -r scripts models "$folder/python"
+        cp -r "${library[0]}" "$folder/python/bindings/python/src"
     fi
     echo "gpu.sh: $folder is complete: $(du -sh "$folder" | cut -f 1), for glibc $(
         objdump -T build/pack/healcl | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1 | cut -d _ -f 2
@@ -96,6 +107,35 @@ run_transcripts() {
     [ "$bad" = 0 ]
 }
 
+make_workload() { # NAME
+    PYTHONPATH=$here/python/bindings/python/src LD_LIBRARY_PATH=$here/lib python3 -B \
+        "$here/python/scripts/make_transcripts.py" --encrypted "$1" "$out/made/$1.json" \
+        ${GPU_N:+--n "$GPU_N"}
+}
+
+# Five first results with empty caches, and what they spent on building kernels.
+run_cold() { # FILE
+    for _ in 1 2 3 4 5; do
+        HEALCL_CACHE_DIR=$(mktemp -d -p "$out/made") CUDA_CACHE_DISABLE=1 \
+            "$healcl" run -q -d "$device" --json - "$1" | grep -E '"(first_result|compile)_ns"'
+    done
+}
+
+measure_workloads() {
+    local name
+    export -f make_workload run_cold
+    mkdir -p "$out/made"
+    for name in hybrid bootstrap; do
+        step "make_$name" 200 bash -c "make_workload $name"
+        [ $name = bootstrap ] || step "cold_$name" 60 bash -c "run_cold '$out/made/$name.json'"
+        step "run_$name" 90 "$healcl" run -d "$device" --repeat 21 --json "$out/$name.json" \
+            "$out/made/$name.json"
+    done
+    step run_sentiment 30 "$healcl" run -d "$device" --repeat 101 --json "$out/sentiment.json" \
+        "$here/transcripts/encrypted_sentiment.json.gz"
+    rm -rf "$out/made"
+}
+
 measure() { # [OUT]
     local cpu=() files=()
     out=$(realpath -m -- "${1:-$here/results}")
@@ -111,6 +151,11 @@ measure() { # [OUT]
     step devices 40 "$healcl" devices --measure --json "$out/devices.json"
     export -f run_transcripts
     export here healcl device out
+    if [ "${GPU_WORKLOADS-}" = 1 ]; then
+        measure_workloads
+        say "finished after $SECONDS s; the results are in $out"
+        return "$failed"
+    fi
     step transcripts 110 bash -c run_transcripts
     step check 100 "$healcl" check -d "$device" --quick --results "$out" --json "$out/check.json"
     step bench 110 "$healcl" bench -d "$device" --json "$out/bench.json"
