@@ -15,6 +15,7 @@ struct derived {
     uint64_t hash;
     struct derived_key key;
     uint64_t version;    /* derived_version when it was filled, plus one; 0: it is not filled */
+    size_t scalars;      /* of the plan, if it is a table of them: those that it has */
     struct buffer table; /* empty before it is filled, and for a check */
 };
 
@@ -67,6 +68,10 @@ struct scalar_lanes {
  */
 void *derived_on_host(const struct launcher *self, const struct step *step,
                       const struct table *table, uint64_t *bytes);
+
+/* A table of the plan's scalars from number `first` on, with room for `count` elements. NULL: out
+ * of memory. */
+void *derived_scalars(const struct plan *plan, enum derived_kind kind, size_t first, size_t count);
 
 /* Whether the host has found all indices of a DERIVED_INDEX_CHECK in range. */
 bool derived_indices_in_range(const struct launcher *self, const struct step *step,

@@ -285,6 +285,28 @@ static enum healcl_status acquire_table(struct launcher *self, const struct temp
     return status;
 }
 
+/* Adds the scalars that a table of them does not have. They are few at a time, so a full table is
+ * replaced by one of twice its size. */
+static enum healcl_status add_scalars(struct launcher *self, const struct template_run *run,
+                                      size_t i, struct healcl_error *error)
+{
+    struct derived *derived = run->tables[i];
+    const struct table *table = &run->template->tables[i];
+    const size_t count = self->plan->constants.count, room = derived->table.bytes / table->size;
+    const size_t first = derived->version > 0 && count <= room ? derived->scalars : 0;
+    const size_t made_count = first > 0 ? count - first : room > 0 ? 2 * count : count;
+    const uint64_t bytes = made_count * table->size;
+    void *made = derived_scalars(self->plan, table->key.kind, first, made_count);
+    NEED_MEMORY(made, error);
+    derived->scalars = count;
+    if (first == 0)
+        return acquire_table(self, run, i, made, bytes, error);
+    const enum healcl_status status =
+        device_write(self->device, &derived->table, first * table->size, bytes, made, error);
+    free(made);
+    return status;
+}
+
 /* Chooses launches that fill tables, and enqueues them. */
 static enum healcl_status run_fill(struct launcher *self, const struct template_run *run,
                                    fill_function *function, const struct fill *fill,
@@ -323,8 +345,6 @@ static enum healcl_status fill_on_device(struct launcher *self, struct template_
         return self->list
                    ? HEALCL_OK
                    : copy_weights(self, run->step, fill.table, &run->tables[i]->table, error);
-    if (!functions[kind]) /* only the host computes such a table */
-        return ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     return run_fill(self, run, functions[kind], &fill, error);
 }
 
@@ -362,6 +382,16 @@ static enum healcl_status fill_transform(struct launcher *self, struct template_
                                             : HEALCL_OK;
 }
 
+/* Whether a table is filled, and has a modulus that is a scalar. */
+static bool is_filled(const struct step *step, const struct table *table,
+                      const struct derived *derived, uint64_t version)
+{
+    const bool is_scalar = table->inputs[0] == NO_INPUT;
+    return derived->version == version &&
+           (!is_scalar ||
+            (uint64_t)step->in[step_traits[step->kind].moduli]->layout.offset < derived->scalars);
+}
+
 /* Finds a table again: another one of more rows may have been filled. */
 static enum healcl_status find_stale(struct launcher *self, struct template_run *run, size_t i,
                                      bool *is_stale, struct healcl_error *error)
@@ -369,10 +399,10 @@ static enum healcl_status find_stale(struct launcher *self, struct template_run 
     const struct table *table = &run->template->tables[i];
     const uint64_t version = derived_version(self, run->step, table) + 1;
     *is_stale = false;
-    if (run->tables[i]->version == version || table->is_spare)
+    if (is_filled(run->step, table, run->tables[i], version) || table->is_spare)
         return HEALCL_OK;
     TRY(derived_find(self, run->step, table, &run->tables[i], error));
-    *is_stale = run->tables[i]->version != version;
+    *is_stale = !is_filled(run->step, table, run->tables[i], version);
     return HEALCL_OK;
 }
 
@@ -389,6 +419,11 @@ static enum healcl_status fill_stale(struct launcher *self, struct template_run 
         note_slot(&fill, template, i);
         if (!is_stale[i])
             continue;
+        if (table->inputs[0] == NO_INPUT) {
+            is_stale[i] = false;
+            TRY(add_scalars(self, run, i, error));
+            continue;
+        }
         void *made = derived_on_host(self, run->step, table, &bytes);
         const uint32_t bits = made ? 0 : transform_bits(template, table);
         is_stale[i] = !made && bits == 0;

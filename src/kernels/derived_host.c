@@ -82,14 +82,13 @@ static void *host_lane_moduli(const struct launcher *self, const struct step *st
     return made;
 }
 
-/* struct modulus, or its lanes, for each scalar of the plan: at the scalar's index among the plan's
- * constants. Any scalar below 1 counts as 1. */
-static void *host_scalars(const struct plan *plan, bool lanes)
+/* Any scalar below 1 counts as 1. */
+void *derived_scalars(const struct plan *plan, enum derived_kind kind, size_t first, size_t count)
 {
-    const size_t count = plan->constants.count;
+    const bool lanes = kind == DERIVED_SCALAR_LANES;
     void *made = calloc(count, lanes ? sizeof(struct scalar_lanes) : sizeof(struct modulus));
-    for (size_t i = 0; made && i < count; i++) {
-        const int64_t value = plan->constants.values[i];
+    for (size_t i = 0; made && first + i < plan->constants.count; i++) {
+        const int64_t value = plan->constants.values[first + i];
         const struct modulus modulus = modulus_of(value < 1 ? 1 : (uint64_t)value);
         if (!lanes)
             ((struct modulus *)made)[i] = modulus;
@@ -255,10 +254,6 @@ void *derived_on_host(const struct launcher *self, const struct step *step,
     *bytes = (uint64_t)table->count * table->size;
     switch (table->key.kind) {
     case DERIVED_MODULI: return host_moduli(self, step, i, &table->layout, &count);
-    case DERIVED_SCALARS:
-    case DERIVED_SCALAR_LANES:
-        *bytes = self->plan->constants.count * table->size;
-        return host_scalars(self->plan, table->key.kind == DERIVED_SCALAR_LANES);
     case DERIVED_LANE_MODULI: return host_lane_moduli(self, step, i, &table->layout, table->count);
     case DERIVED_TWIDDLES: return host_twiddles(self, step, i, &table->layout);
     case DERIVED_SCALED_TWIDDLES: return host_scales(self, step);

@@ -59,6 +59,7 @@ struct launcher {
     uint64_t first_place;            /* the device's number of place 0 */
     struct derived_cache cache;      /* all tables derived from the storages */
     struct templates templates;
+    size_t scalar_count; /* of the plan's scalars, in the memory of their storage */
     struct buffer status;
     struct check *checks; /* since the status buffer was read */
     size_t check_count, check_capacity;
@@ -90,7 +91,7 @@ const struct buffer_place *launcher_place(const struct launcher *self,
                                           const struct storage *storage,
                                           struct buffer_place *place);
 
-/* The memory of a tensor's storage, allocated on first use. */
+/* The memory of a tensor's storage, allocated on first use. The plan's scalars are uploaded. */
 enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
                                    const struct buffer **buffer, struct healcl_error *error);
 

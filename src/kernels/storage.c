@@ -31,9 +31,15 @@ enum healcl_status launcher_buffer(struct launcher *self, const struct storage *
 {
     struct device_storage *memory = &self->storages[storage->id];
     struct buffer_place place;
+    if (storage->scalars && self->scalar_count < self->plan->constants.count)
+        device_buffer_release(self->device, &memory->buffer);
     if (memory->buffer.memory)
         ;
-    else if (launcher_place(self, storage, &place))
+    else if (storage->scalars) {
+        self->scalar_count = self->plan->constants.count;
+        TRY(device_upload_memory(self->device, NULL, self->scalar_count * sizeof(int64_t),
+                                 storage->scalars, &memory->buffer, error));
+    } else if (launcher_place(self, storage, &place))
         TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
                                      &memory->buffer, error));
     else if (!self->templates.bound || !device_buffer_take(self->device, memory->serial,

@@ -210,7 +210,8 @@ static enum healcl_status set_arguments(struct launcher *self, const struct temp
         const int slot = launch->slots[i];
         if (slot < SLOT_SPACE) {
             *buffer = memory_of(self, run, slot);
-            if (slot < STEP_OPERANDS && !(*buffer)->memory)
+            if (slot < STEP_OPERANDS &&
+                (!(*buffer)->memory || step->operands[slot]->storage->scalars))
                 TRY(launcher_buffer(self, step->operands[slot]->storage, buffer, error));
         } else if (slot == SLOT_SPACE) {
             TRY(upload_space(self, launch, error));

@@ -518,20 +518,6 @@ static enum healcl_status wait(struct executor *executor, const struct result_si
     return forget_unchecked(self, drain(self, error));
 }
 
-static enum healcl_status add_constants(struct executor *executor, size_t first,
-                                        struct healcl_error *error)
-{
-    struct device_executor *self = (struct device_executor *)executor;
-    struct launcher *launcher = &self->launcher;
-    const struct plan *plan = launcher->plan;
-    const struct buffer *buffer;
-    TRY(launcher_buffer(launcher, plan->constants.storage, &buffer, error));
-    launcher_storage_written(launcher, plan->constants.storage);
-    return device_write(launcher->device, buffer, first * sizeof *plan->constants.values,
-                        (plan->constants.count - first) * sizeof *plan->constants.values,
-                        plan->constants.values + first, error);
-}
-
 /* ---------------------------------------------------------------- callers' memory */
 
 /* Offset in bytes of a contiguous tensor in its storage's buffer. */
@@ -552,7 +538,10 @@ static enum healcl_status write(struct executor *executor, const struct tensor *
 
 static void written(struct executor *executor, const struct storage *storage)
 {
-    launcher_storage_written(device_executor_launcher(executor), storage);
+    struct launcher *launcher = device_executor_launcher(executor);
+    launcher_storage_written(launcher, storage);
+    if (storage->scalars) /* they are uploaded again when a kernel reads them */
+        device_buffer_release(launcher->device, launcher_memory(launcher, storage));
 }
 
 static enum healcl_status map(struct executor *executor, const struct tensor *tensor, void **data,
@@ -599,20 +588,12 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     struct device_executor *self = (struct device_executor *)executor;
     const struct plan *plan = self->launcher.plan;
     for (size_t i = first; i < plan->storage_count; i++)
-        if (!executor_keeps(executor, plan->storages[i]))
+        if (!plan->storages[i]->scalars && !executor_keeps(executor, plan->storages[i]))
             launcher_storage_release(&self->launcher, plan->storages[i]);
     if (self->spill && first <= 1) /* a later segment begins with what earlier ones left */
         spill_reset(self);
     executor->dropped_digits = 0;
-    TRY(clear_status(self, error));
-    if (first > 0 || plan->constants.count == 0)
-        return HEALCL_OK;
-    const struct storage *constants = plan->constants.storage;
-    const void *values = plan->constants.values;
-    TRY(device_upload_memory(self->launcher.device, NULL, storage_bytes(constants), values,
-                             launcher_memory(&self->launcher, constants), error));
-    launcher_storage_uploaded(&self->launcher, constants, values, NULL);
-    return HEALCL_OK;
+    return clear_status(self, error);
 }
 
 static void destroy(struct executor *executor)
@@ -659,7 +640,6 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                                 .destroy = destroy,
                                                 .enqueue = enqueue,
                                                 .wait = wait,
-                                                .add_constants = add_constants,
                                                 .write = write,
                                                 .written = written,
                                                 .map = map,

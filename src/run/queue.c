@@ -31,9 +31,9 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
         (void)!class->rewind(queue->executor, queue->eager.plan.storage_count, NULL);
         eager_plan_distrust(&queue->eager);
     }
+    if (eager_plan_forget(&queue->eager) && class->written)
+        class->written(queue->executor, queue->eager.plan.constants.storage);
     device_turn_end(queue->device);
-    if (eager_plan_forget(&queue->eager))
-        queue->constants = 0;
     return status;
 }
 
@@ -76,18 +76,12 @@ static enum healcl_status execute(struct healcl_queue *queue, size_t first,
 {
     const struct plan *plan = &queue->eager.plan;
     const struct executor_class *class = queue->executor->class;
-    enum healcl_status status = HEALCL_OK;
     if (first == plan->step_count)
         return HEALCL_OK;
     queue->has_enqueued = queue->has_enqueued_more = true;
     device_turn_begin(queue->device);
-    if (class->add_constants && queue->constants < plan->constants.count)
-        status = class->add_constants(queue->executor, queue->constants, error);
-    if (status == HEALCL_OK) {
-        queue->constants = plan->constants.count;
-        status =
-            class->enqueue(queue->executor, first, plan->step_count - first, &queue->sink, error);
-    }
+    const enum healcl_status status =
+        class->enqueue(queue->executor, first, plan->step_count - first, &queue->sink, error);
     if (status != HEALCL_OK)
         release_anyhow(queue, first);
     device_turn_end(queue->device);

@@ -39,7 +39,6 @@ struct healcl_queue {
     bool has_enqueued, has_enqueued_more; /* since the last wait; since healcl_queue_poll */
     atomic_bool is_cancelled;
     struct healcl_observer observer; /* `cancelled` is the caller's, or NULL */
-    size_t constants;                /* number of plan constants that the executor knows */
     struct entry entry;              /* the current call; kept here because it is large */
     void *read;                      /* destination of a result; NULL: the result is not read */
     /* The error of a wait that could not report it. Status HEALCL_OK: none. */

@@ -88,15 +88,11 @@ struct executor_class {
     /* Waits for all steps so far and hands out their results. NULL: execution is synchronous. */
     enum healcl_status (*wait)(struct executor *executor, const struct result_sink *sink,
                                struct healcl_error *error);
-    /* Notes new plan constants from number `first` on. NULL: the executor reads the plan's
-     * constants directly. */
-    enum healcl_status (*add_constants)(struct executor *executor, size_t first,
-                                        struct healcl_error *error);
     /* Writes the elements of a contiguous tensor from data, packed, in order with the steps. */
     enum healcl_status (*write)(struct executor *executor, const struct tensor *tensor,
                                 const void *data, struct healcl_error *error);
-    /* Notes that something other than a step wrote to a storage. NULL: the executor derives no data
-     * from storages. */
+    /* Notes that something other than a step wrote to a storage, or that other scalars take the
+     * place of the plan's. NULL: the executor derives no data from storages. */
     void (*written)(struct executor *executor, const struct storage *storage);
     /* Maps at least one element of a contiguous tensor for reading and writing. All steps must have
      * been waited for. unmap, if not NULL, ends the mapping. */

@@ -41,8 +41,10 @@ static const char manifest[] =
     " \"kernels\": [{\"source\": \"kernels.cl\", \"kernel\": \"tell_shape\", \"when\": \"EACH != "
     "5\",\n"
     "  \"tunables\": {\"EACH\": [1, 2, 3, 5], \"WIDE\": [10, 20]},\n"
-    "  \"global\": \"size(out) / EACH\", \"local\": 1, \"arguments\": [\"out\"]}]}\n"
-    "]}\n";
+    "  \"global\": \"size(out) / EACH\", \"local\": 1, \"arguments\": [\"out\"]}]}],\n"
+    "\"replacements\": [{\"step\": \"mod\", \"source\": \"kernels.cl\", \"kernel\": \"row_mod\",\n"
+    " \"when\": \"rank(out) == 1\", \"global\": \"size(out)\", \"local\": 1,\n"
+    " \"arguments\": [\"out\", \"a\", \"p\"]}]}\n";
 
 static const char kernels[] =
     "KERNEL packed_add(global long *out, long out_at, global const long *a, long a_at, long f)\n"
@@ -56,6 +58,10 @@ static const char kernels[] =
     "#endif\n"
     "KERNEL brittle_double(global long *out, long out_at, global const long *a, long a_at)\n"
     "{ long i = get_global_id(0); out[out_at + i] = 2 * a[a_at + i] % 1000003; }\n"
+    "KERNEL row_mod(global long *out, long out_at, long step, global const long *a, long a_at,\n"
+    "               long a_step, global const long *p, long p_at, long p_step)\n"
+    "{ long i = get_global_id(0);\n"
+    "  out[out_at + i * step] = 1000 + a[a_at + i * a_step] % p[p_at + i * p_step]; }\n"
     "#ifdef WIDE\n"
     "KERNEL tell_shape(global long *out, long out_at)\n"
     "{ for (int i = 0; i < EACH; i++)\n"
@@ -289,6 +295,24 @@ static void tunables_are_as_chosen(void **state)
     device->programs->choices.text[0] = 0;
 }
 
+/* Kernels of manifests read scalars from memory, where later calls add others. */
+static void kernels_read_new_scalars(void **state)
+{
+    (void)state;
+    struct healcl_queue *queue = open_queue(device);
+    struct healcl_tensor *a = NULL, *out = NULL;
+    int64_t got;
+    OK(healcl_tensor_create(queue, HEALCL_INT64, 1, (int64_t[]){1}, (int64_t[]){500}, &a, &error));
+    for (int64_t p = 7; p < 11; p++) {
+        OK(CALL(queue, &out, "mod", healcl_tensor_argument(a), healcl_int_argument(p),
+                healcl_no_argument()));
+        OK(healcl_tensor_read(out, &got, sizeof got, &error));
+        assert_int_equal(got, 1000 + 500 % p);
+        healcl_tensor_release(out);
+    }
+    close_queue(queue);
+}
+
 static void refusals_are_named(void **state)
 {
     (void)state;
@@ -504,6 +528,7 @@ int main(void)
         cmocka_unit_test(calls_come_again),
         cmocka_unit_test(makes_new_tensors_of_any_layout),
         cmocka_unit_test(tunables_are_as_chosen),
+        cmocka_unit_test(kernels_read_new_scalars),
         cmocka_unit_test(refusals_are_named),
         cmocka_unit_test(wrong_uses_are_refused),
         cmocka_unit_test(describes_them),
