@@ -1,147 +1,172 @@
-/* Sums along an axis modulo q: cl/sum. */
+/* Sums along an axis modulo q: cl/sum. The step's axis value[0] is summed. */
 #include "kernels/sum.h"
 
 /* Shorter rows, in elements, are not worth adding up lane by lane. */
 enum { ROW_MIN = 64 };
 
+/* The kernel axis_modsum has no b: its moduli are operand 2. */
+enum { AXIS_MODSUM_Q = 2 };
+
 static int64_t terms_of(const struct step *step)
 {
-    return step->in[0]->layout.shape[step->value[0]];
+    return step->in[INPUT_A]->layout.shape[step->value[0]];
 }
 
-/* The output's elements as a space. Its operands are out, and a at the first element of the axis.
- * It is not simplified. */
+static int64_t term_stride_of(const struct step *step)
+{
+    return step->in[INPUT_A]->layout.stride[step->value[0]];
+}
+
+/* The output's elements as a space. Its operands are out, and a at the first term of each sum. Axes
+ * are not simplified. */
 static struct space space_of_sum(const struct step *step)
 {
-    struct layout a_view = layout_drop_axis(&step->in[0]->layout, (uint32_t)step->value[0]);
+    struct layout first_terms =
+        layout_drop_axis(&step->in[INPUT_A]->layout, (uint32_t)step->value[0]);
     struct space space = step_space(step, 0);
-    space_set_operand(&space, 1, &a_view);
+    space_set_operand(&space, OPERAND_A, &first_terms);
     return space;
 }
 
+/* For sums of contiguous rows. The kernel adds up whole rows of a, eight columns at a time. It
+ * takes moduli as vectors of eight, which must repeat along a row. */
 static const char *plan_columns(const struct step *step, const struct healcl_device *device,
                                 struct variant_plan *plan)
 {
     struct space *space = &plan->space;
-    int64_t k;
+    int64_t unused_period;
     *space = space_of_sum(step);
     space_simplify(space);
-    uint32_t last = space->rank - 1;
-    const char *obstacle = sum_vectors_obstacle(device, terms_of(step), space->shape[last]);
-    if (obstacle)
-        return obstacle;
-    if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1)
-        return "rows are not contiguous";
-    return moduli_are_periodic(step, 1, &k) ? NULL : "moduli do not repeat";
+    const uint32_t last = space->rank - 1;
+    RETURN_OBSTACLE(sum_vectors_obstacle(device, terms_of(step), space->shape[last]));
+    OBSTACLE_IF(space->operand[OPERAND_OUT].stride[last] != 1 ||
+                    space->operand[OPERAND_A].stride[last] != 1,
+                "rows are not contiguous");
+    OBSTACLE_IF(!moduli_are_periodic(step, Q, &unused_period), "moduli do not repeat");
+    return NULL;
 }
 
+/* The kernel's parameters after the space, out and a: table, period, count, stride. */
 static enum healcl_status choose_columns(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
     const struct step *step = plan->step;
     struct job job;
     job_begin(&job, self, step, plan, 1);
-    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 1);
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.lanes);
-    JOB_ADD_LONGS(&job, moduli.period, terms_of(step), step->in[0]->layout.stride[step->value[0]]);
-    job.granule = LANES;
+    JOB_ADD_LONGS(&job, moduli.period, terms_of(step), term_stride_of(step));
+    job.granule = LANES; /* work-items begin at whole vectors */
     return job_launch_of(&job, 1, error);
 }
 
-/* The summed axis is followed by a last axis of 1, 2, 4 or 8: see axis_modsum_rows. */
+/* For a summed axis that is followed only by a last axis of k = 1, 2, 4 or 8 moduli, in contiguous
+ * memory. Then the terms of k sums form one row, and a vector of eight holds whole groups of k. The
+ * kernel, axis_modsum_rows, adds up vectors, then their lanes. */
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
                              struct variant_plan *plan)
 {
-    const struct layout *a = &step->in[0]->layout;
-    uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
-    int64_t count = a->shape[axis], k = a->shape[last], period;
-    const char *obstacle = sum_vectors_obstacle(device, count, LANES);
-    if (obstacle)
-        return obstacle;
-    if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
-        count * k < ROW_MIN)
-        return "terms do not form contiguous rows";
-    if (!moduli_are_periodic(step, 1, &period))
-        return "moduli do not repeat";
+    const struct layout *a = &step->in[INPUT_A]->layout;
+    const uint32_t summed_axis = (uint32_t)step->value[0], last = a->rank - 1;
+    const int64_t terms = a->shape[summed_axis], k = a->shape[last];
+    int64_t unused_period;
+    RETURN_OBSTACLE(sum_vectors_obstacle(device, terms, LANES));
+    OBSTACLE_IF(k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[summed_axis] != k ||
+                    terms * k < ROW_MIN,
+                "terms do not form contiguous rows");
+    OBSTACLE_IF(!moduli_are_periodic(step, Q, &unused_period), "moduli do not repeat");
+    /* The kernel itself follows the summed axis and the last one: its space has neither. */
     struct layout a_rows = layout_drop_axis(a, last);
     struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);
-    a_rows = layout_drop_axis(&a_rows, axis);
+    a_rows = layout_drop_axis(&a_rows, summed_axis);
     space_of_views(&plan->space, &out_rows, &a_rows);
     return NULL;
 }
 
+/* The kernel's parameters after the space, out and a: moduli, their number, count, k, out_stride.
+ */
 static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    const struct layout *a = &step->in[INPUT_A]->layout, *out = &step->out->layout;
     struct job job;
     job_begin(&job, self, step, plan, 1);
-    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 1);
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.table);
     JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
                   out->stride[out->rank - 1]);
     return job_launch_of(&job, 1, error);
 }
 
-/* The simplified space of a sum. This operand is the vector of moduli, which varies along the last
- * axis only. */
-static struct space space_with_moduli(const struct step *step, uint32_t operand)
+/* The simplified space of a sum, with the vector of moduli as one more operand. Moduli differ along
+ * the last axis only: see AXIS_MODSUM in plan/steps.def. */
+static struct space space_with_moduli(const struct step *step, uint32_t q_operand)
 {
     struct space space = space_of_sum(step);
-    struct layout view = layout_packed(&step->out->layout);
-    for (uint32_t i = 0; i < view.rank; i++)
-        view.stride[i] = i + 1 == view.rank;
-    space_set_operand(&space, operand, &view);
+    struct layout q_view = layout_packed(&step->out->layout);
+    for (uint32_t axis = 0; axis < q_view.rank; axis++)
+        q_view.stride[axis] = axis + 1 == q_view.rank ? 1 : 0;
+    space_set_operand(&space, q_operand, &q_view);
     space_simplify(&space);
     return space;
 }
 
 enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
 
-/* Terms are divided into segments if columns are so few that several work-groups share one. */
+/* The number of segments that the terms of each column are divided into. It is doubled until there
+ * are enough work-items to keep the device busy. But each work-item keeps SEGMENT_TERMS terms, and
+ * kernels count the columns of all segments in 31 bits. */
+static int64_t count_segments(const struct healcl_device *device, const struct axis_sum *sum,
+                              uint64_t columns)
+{
+    const uint64_t items = columns * sum->sharing.parts;
+    const int64_t most = sum->terms / ((int64_t)sum->sharing.parts * SEGMENT_TERMS);
+    int64_t segments = 1;
+    while (items * (uint64_t)segments < sum_items_wanted(device) && segments * 2 <= most &&
+           segments < SEGMENTS_MAX && columns * 2 * (uint64_t)segments <= INT32_MAX)
+        segments *= 2;
+    return segments;
+}
+
+/* For GPUs. The work-items of a work-group divide the terms of each column, and add up their sums
+ * in local memory. If that leaves too few work-items, several work-groups share a column: then a
+ * second launch adds up the sums of its segments. */
 static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
                                    struct variant_plan *plan)
 {
     struct space *space = &plan->space;
     struct axis_sum *sum = &plan->sum;
-    const char *obstacle = sum_local_obstacle(step, device, terms_of(step));
-    if (obstacle || terms_of(step) <= FEW_TERMS)
-        return obstacle ? obstacle : "there are few terms";
-    *sum = (struct axis_sum){.terms = terms_of(step),
-                             .stride = step->in[0]->layout.stride[step->value[0]],
-                             .segments = 1};
-    *space = space_with_moduli(step, 3);
-    sum->sharing =
-        sum_share_terms(device, space->end, sum->terms, sum_columns_beside(space, sum->stride));
-    uint64_t items = space->end * sum->sharing.parts;
-    int64_t most = sum->terms / ((int64_t)sum->sharing.parts * SEGMENT_TERMS);
-    while (items * (uint64_t)sum->segments < sum_items_wanted(device) &&
-           sum->segments * 2 <= most && sum->segments < SEGMENTS_MAX &&
-           space->end * 2 * (uint64_t)sum->segments <= INT32_MAX)
-        sum->segments *= 2;
-    sum->segment = (sum->terms + sum->segments - 1) / sum->segments;
+    RETURN_OBSTACLE(sum_local_obstacle(step, device, terms_of(step)));
+    OBSTACLE_IF(terms_of(step) <= FEW_TERMS, "there are few terms");
+    *sum = (struct axis_sum){.terms = terms_of(step), .term_stride = term_stride_of(step)};
+    *space = space_with_moduli(step, OPERAND_Q);
+    sum->sharing = sum_share_terms(device, space->end, sum->terms,
+                                   sum_columns_beside(space, sum->term_stride));
+    sum->segments = count_segments(device, sum, space->end);
+    sum->segment_terms = (sum->terms + sum->segments - 1) / sum->segments;
     plan->launches = sum->segments > 1 ? 2 : 1;
-    return sum->sharing.parts > 1 || sum->segments > 1
-               ? NULL
-               : "there are many columns, and terms are not adjacent";
+    OBSTACLE_IF(sum->sharing.parts == 1 && sum->segments == 1,
+                "there are many columns, and terms are not adjacent");
+    return NULL;
 }
 
-/* Adds up the segments of a sum. */
+/* Adds a launch of axis_sum_local, which sums all segments of all columns. The kernel's parameters
+ * after the operands: count, a_stride, b_stride, segment, outputs. There is no b. */
 static enum healcl_status choose_segments(struct launcher *self, const struct variant_plan *plan,
                                           const struct sum_operands *operands,
                                           struct healcl_error *error)
 {
     const struct axis_sum *sum = &plan->sum;
     struct job job;
-    sum_begin(&job, self, plan, operands, false);
-    job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
-    JOB_ADD_LONGS(&job, sum->terms, sum->stride, 0, sum->segment);
+    sum_begin(&job, self, plan, operands, false /* out is only written */);
+    job.rounds = (uint64_t)sum->segment_terms / sum->sharing.parts + 1;
+    JOB_ADD_LONGS(&job, sum->terms, sum->term_stride, 0, sum->segment_terms);
     job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
     return sum_choose_shared(&job, &sum->sharing, error);
 }
 
-/* Gives the operand the space's elements in C order, from 0 on. */
+/* Makes an operand contiguous: it has the space's elements in C order, from 0 on. */
 static void pack_operand(struct space *space, uint32_t operand)
 {
     int64_t stride = 1;
@@ -150,50 +175,52 @@ static void pack_operand(struct space *space, uint32_t operand)
         space->operand[operand].stride[axis] = stride;
 }
 
-/* Sums of segments are reduced and kept in scratch memory, then added up. */
+/* One launch if columns have one segment. Otherwise a first launch writes the sums of segments to
+ * scratch memory [segments, outputs], reduced modulo q. A second one adds these up: its terms are
+ * the segments, `outputs` elements apart. */
 static enum healcl_status choose_shared_sum(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    struct variant_plan parts = *plan, whole = *plan;
-    struct axis_sum *sum = &whole.sum;
-    const int64_t segments = sum->segments;
-    const uint64_t outputs = whole.space.end;
+    struct variant_plan first = *plan, second = *plan;
+    const int64_t segments = plan->sum.segments;
+    const uint64_t outputs = plan->space.end;
     struct sum_operands operands;
-    TRY(sum_find_operands(self, step, false, &operands, error));
+    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
     if (segments == 1)
         return choose_segments(self, plan, &operands, error);
-    space_add_axis(&parts.space);
-    parts.space.shape[0] = segments;
-    parts.space.end *= (uint64_t)segments;
-    parts.space.operand[1].stride[0] = sum->segment * sum->stride;
-    pack_operand(&parts.space, 0);
-    pack_operand(&whole.space, 1);
-    *sum = (struct axis_sum){
-        .terms = segments, .stride = (int64_t)outputs, .segment = segments, .segments = 1};
-    sum->sharing = sum_share_terms(self->device, outputs, sum->terms,
-                                   sum_columns_beside(&whole.space, sum->stride));
+    space_insert_axis(&first.space, 0, segments);
+    first.space.operand[OPERAND_A].stride[0] = plan->sum.segment_terms * plan->sum.term_stride;
+    pack_operand(&first.space, OPERAND_OUT);
+    pack_operand(&second.space, OPERAND_A);
+    second.sum = (struct axis_sum){.terms = segments,
+                                   .term_stride = (int64_t)outputs,
+                                   .segment_terms = segments,
+                                   .segments = 1};
+    second.sum.sharing = sum_share_terms(self->device, outputs, segments,
+                                         sum_columns_beside(&second.space, second.sum.term_stride));
     const int scratch =
-        template_add_scratch(self, parts.space.end * dtype_size(step->out->storage->dtype));
-    struct sum_operands of_parts = operands;
-    of_parts.out = operands.a = scratch;
-    TRY(choose_segments(self, &parts, &of_parts, error));
-    return choose_segments(self, &whole, &operands, error);
+        template_add_scratch(self, first.space.end * dtype_size(step->out->storage->dtype));
+    struct sum_operands first_operands = operands;
+    first_operands.out = operands.a = scratch;
+    TRY(choose_segments(self, &first, &first_operands, error));
+    return choose_segments(self, &second, &operands, error);
 }
 
-/* The space has operands out, a at the first element of the axis, and q. */
+/* A work-item adds up all terms of an output. Runs every step. */
 static const char *plan_terms(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
     (void)device;
-    plan->space = space_with_moduli(step, 2);
+    plan->space = space_with_moduli(step, AXIS_MODSUM_Q);
     return NULL;
 }
 
+/* As plan_terms, for GPUs: the kernel of cl/sum/items.cl adds up several terms without a loop. */
 static const char *plan_item_sums(const struct step *step, const struct healcl_device *device,
                                   struct variant_plan *plan)
 {
-    plan->space = space_with_moduli(step, 3);
+    plan->space = space_with_moduli(step, OPERAND_Q);
     return sum_local_obstacle(step, device, terms_of(step));
 }
 
@@ -201,29 +228,31 @@ static enum healcl_status choose_item_sums(struct launcher *self, const struct v
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct product_rows rows = {.a_term = step->in[0]->layout.stride[step->value[0]],
+    const struct product_rows rows = {.a_term = term_stride_of(step),
                                       .terms = (uint32_t)terms_of(step)};
     struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, step, true, &operands, error));
-    sum_begin(&job, self, plan, &operands, false);
-    return sum_choose_items(&job, step, &rows, 1, error);
+    TRY(sum_find_operands(self, step, PERMUTATION_INVERTED, &operands, error));
+    sum_begin(&job, self, plan, &operands, false /* out is only written */);
+    const uint32_t rows_of_item = 1;
+    return sum_choose_items(&job, step, &rows, rows_of_item, error);
 }
 
-/* Sums a part of the terms at a time. Later parts are added to out. */
+/* Sums a part of the terms at a time, because some devices limit the iterations of loops. Later
+ * parts are added to out. The kernel's last parameters: q, count, stride, add. */
 static enum healcl_status choose_axis_modsum(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    int64_t stride = step->in[0]->layout.stride[step->value[0]];
-    const int q = derive_modulus_vector(self, step, 1);
-    int64_t terms = terms_of(step), first = 0;
-    do {
+    const int64_t stride = term_stride_of(step), terms = terms_of(step);
+    const int q = derive_modulus_vector(self, step, Q);
+    int64_t first = 0;
+    do { /* once even without terms: such sums are 0 */
         int64_t count = sum_terms_at_once(self, terms - first);
         struct job job;
         job_begin(&job, self, step, plan, 1);
         job.rounds = (uint64_t)count;
-        job.space.operand[1].offset += first * stride;
+        job.space.operand[OPERAND_A].offset += first * stride;
         job_add_buffer(&job, q);
         JOB_ADD_LONGS(&job, count, stride);
         job_add_uint(&job, first > 0);

@@ -79,8 +79,20 @@ bool derived_indices_in_range(const struct launcher *self, const struct step *st
 
 /* ---------------------------------------------------------------- derived.c */
 
-/* Inputs of transforms. Sums of products also have their permutation at this index. */
+/* The inputs of steps, by what they hold: see plan/steps.def. The first input of all kinds. */
+enum { INPUT_A = 0 };
+/* Operations on two tensors, and sums of products. Base conversions have their first weights there.
+ */
+enum { INPUT_B = 1 };
+/* Elementwise operations: a modulus for each element, and operand b of a chain's second one. */
+enum { INPUT_P = 2, INPUT_SECOND_B = 3 };
+/* Transforms. Q also has the moduli of sums along an axis and of digits, and PERMUTATION that of
+ * sums of products. */
 enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5 };
+/* The moduli of sums of products and base conversions. */
+enum { PRODUCT_Q = 2 };
+/* Gathers. */
+enum { INDICES = 1 };
 
 /* The largest tensor, in elements, for which the host computes derived tables itself: two rows of
  * 2^14. It needs a copy of the tensor. On a CPU each kernel that is saved this way shortens a cold

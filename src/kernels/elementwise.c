@@ -77,7 +77,6 @@ static void add_scalars(struct job *job, const struct step *step)
 }
 
 /* The index of the moduli among the operands. */
-enum { OPERAND_Q = 3 };
 
 /* The output's elements as a space. Its operands are out, and a and b if they are tensors. If
  * moduli is not NULL, it is the layout of operand p in a table. */

@@ -220,10 +220,21 @@ void job_add_output(struct job *job, const struct tensor *tensor)
     job_add_written(job, template_slot_of(job->launcher, tensor));
 }
 
-void job_add_operand(struct job *job, int k, int slot, bool is_written)
+static void follow_offset(struct job *job, int operand, int slot)
 {
-    add_memory(job, slot, !is_written);
-    job->moved[k] = slot < STEP_OPERANDS ? slot : SLOT_NONE;
+    job->moved[operand] = slot < STEP_OPERANDS ? slot : SLOT_NONE;
+}
+
+void job_add_output_operand(struct job *job, int slot)
+{
+    job_add_written(job, slot);
+    follow_offset(job, OPERAND_OUT, slot);
+}
+
+void job_add_input_operand(struct job *job, int operand, int slot)
+{
+    job_add_buffer(job, slot);
+    follow_offset(job, operand, slot);
 }
 
 void job_move_scalar(struct job *job, int k, const struct step *step, int i)
@@ -239,7 +250,7 @@ void job_add_tensor(struct job *job, int k, const struct step *step, int i)
     if (is_scalar(step, i)) /* needs a stand-in */
         job_add_input(job, step->out);
     else
-        job_add_operand(job, k, template_slot_of(job->launcher, step->in[i]), false);
+        job_add_input_operand(job, k, template_slot_of(job->launcher, step->in[i]));
 }
 
 /* Adds a copy of a value of at most 8 bytes. */
@@ -482,7 +493,7 @@ void job_begin(struct job *job, struct launcher *launcher, const struct step *st
                const struct variant_plan *plan, int inputs)
 {
     job_begin_kernel(job, launcher, step, plan);
-    job_add_operand(job, 0, template_slot_of(launcher, step->out), true);
+    job_add_output_operand(job, template_slot_of(launcher, step->out));
     for (int i = 0; i < inputs; i++)
         job_add_tensor(job, i + 1, step, i);
 }

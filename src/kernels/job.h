@@ -4,6 +4,9 @@
 
 #include "kernels/template.h"
 
+/* The operands of most spaces. A kernel with fewer operands lacks the last ones. */
+enum { OPERAND_OUT, OPERAND_A, OPERAND_B, OPERAND_Q };
+
 /* One kernel launch in preparation, of the template that is being made. The job copies values of
  * arguments, so these may be temporaries. A job must not be copied: its launch points into it. */
 struct job {
@@ -56,10 +59,11 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values);
     job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
                   (int64_t[]){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
-/* Adds memory that operand k of the space is a view of. The view begins at the offset of the step's
- * operand, if the slot is that of one. */
-void job_add_operand(struct job *job, int k, int slot, bool is_written);
-/* Adds input i of the step, as job_add_operand; a stand-in if it is a scalar. */
+/* Adds memory that an operand of the space is a view of. The view begins at the offset of the
+ * step's operand, if the slot is that of one. The kernel writes the output, and reads others. */
+void job_add_output_operand(struct job *job, int slot);
+void job_add_input_operand(struct job *job, int operand, int slot);
+/* Adds input i of the step, as job_add_input_operand; a stand-in if it is a scalar. */
 void job_add_tensor(struct job *job, int k, const struct step *step, int i);
 /* If input i is a scalar, operand k of the space begins at its index among the plan's scalars. */
 void job_move_scalar(struct job *job, int k, const struct step *step, int i);

@@ -117,8 +117,8 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
     job.space.first = (uint64_t)first * n;
     job.space.end = (uint64_t)(first + count) * n;
     job_add_written(&job, scratch);
-    job_add_operand(&job, 0, STEP_OUT, true);
-    job_add_operand(&job, 1, 0, false);
+    job_add_output_operand(&job, STEP_OUT);
+    job_add_input_operand(&job, OPERAND_A, INPUT_A);
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
     add_tables(&job, transform);
     job.granule = n;
@@ -392,8 +392,8 @@ static enum healcl_status choose_pass(struct launcher *self, struct pass_launch 
     define_pass(&job, launch);
     job_add_uint(&job, (uint32_t)launch->first);
     job_add_uint(&job, (uint32_t)launch->end);
-    job_add_operand(&job, 0, launch->out->slot, true);
-    job_add_operand(&job, 1, launch->in->slot, false);
+    job_add_output_operand(&job, launch->out->slot);
+    job_add_input_operand(&job, OPERAND_A, launch->in->slot);
     job_add_buffer(&job, transform->q);
     job_add_buffer(&job, twiddles);
     job_add_buffer(&job, launch->permutes ? perm : transform->perm);
@@ -617,8 +617,8 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     job_define_number(&job, "PERMUTED", step->in[3] != NULL);
     if (batches.large)
         job_define(&job, "LARGE", "");
-    job_add_operand(&job, 0, STEP_OUT, true);
-    job_add_operand(&job, 1, 0, false);
+    job_add_output_operand(&job, STEP_OUT);
+    job_add_input_operand(&job, OPERAND_A, INPUT_A);
     job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
     if (batches.scratch_bytes > 0)
@@ -665,8 +665,8 @@ static enum healcl_status choose_single(struct launcher *self, const struct vari
     job_define_type(&job, "IN", step->in[0]->storage->dtype);
     job_define_number(&job, "LOG2_N", log2_of((uint64_t)transform.n));
     job_add_uint(&job, (uint32_t)rows);
-    job_add_operand(&job, 0, STEP_OUT, true);
-    job_add_operand(&job, 1, 0, false);
+    job_add_output_operand(&job, STEP_OUT);
+    job_add_input_operand(&job, OPERAND_A, INPUT_A);
     add_tables(&job, &transform);
     return job_launch_groups(&job, 1, 1, error);
 }

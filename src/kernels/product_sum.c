@@ -1,26 +1,109 @@
-/* Sums of products modulo q: cl/sum. */
+/* Sums of products modulo q: cl/sum. Also base conversions, which are batches of such sums. */
 #include "core/numbers.h"
 #include "kernels/sum.h"
 
-/* Inserts the axis of the batch before an axis of a space of out, a and b. Does nothing for a
- * single sum. */
-static void add_batch(struct space *space, uint32_t axis, const struct product_sum *sum)
+/* ---------------------------------------------------------------- spaces of sums */
+
+/* An axis of out's elements, and the operands' strides along it. */
+struct sum_axis {
+    int64_t size, strides[SPACE_OPERANDS];
+};
+
+/* The axis of a and b that corresponds to one of out: they also have the axis of terms. */
+static uint32_t input_axis(uint32_t out_axis)
 {
-    if (sum->batch == 1)
-        return;
-    space_insert_axis(space, axis, sum->batch);
-    space->operand[0].stride[axis] = sum->out_distance;
-    space->operand[1].stride[axis] = sum->a_distance;
-    space->operand[2].stride[axis] = sum->b_distance;
+    return out_axis == OUT_REPS ? IN_REPS : out_axis == OUT_K ? IN_K : IN_N;
 }
 
-/* Finds the sums of a step. The last one may have fewer terms. */
+/* An axis of out. The modulus changes along k only. */
+static struct sum_axis axis_of_out(const struct product_sum *sum, uint32_t axis)
+{
+    const uint32_t in = input_axis(axis);
+    return (struct sum_axis){.size = sum->out.shape[axis],
+                             .strides = {[OPERAND_OUT] = sum->out.stride[axis],
+                                         [OPERAND_A] = sum->a.stride[in],
+                                         [OPERAND_B] = sum->b.stride[in],
+                                         [OPERAND_Q] = axis == OUT_K ? 1 : 0}};
+}
+
+/* From one sum of a batch to the next one, which has the same moduli. */
+static struct sum_axis batch_axis(const struct product_sum *sum)
+{
+    return (struct sum_axis){.size = sum->batch,
+                             .strides = {[OPERAND_OUT] = sum->out_distance,
+                                         [OPERAND_A] = sum->a_distance,
+                                         [OPERAND_B] = sum->b_distance}};
+}
+
+static void insert_axis(struct space *space, uint32_t place, struct sum_axis axis)
+{
+    space_insert_axis(space, place, axis.size);
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        space->operand[k].stride[place] = axis.strides[k];
+}
+
+static void insert_batch(struct space *space, uint32_t place, const struct product_sum *sum)
+{
+    if (sum->batch > 1)
+        insert_axis(space, place, batch_axis(sum));
+}
+
+/* Inserts an axis where out's strides then descend: neighbours write neighbouring elements. */
+static void insert_ordered(struct space *space, struct sum_axis axis)
+{
+    uint32_t place = space->rank;
+    while (place > 0 && space->operand[OPERAND_OUT].stride[place - 1] < axis.strides[OPERAND_OUT])
+        place--;
+    if (axis.size != 1)
+        insert_axis(space, place, axis);
+}
+
+static void set_offsets(struct space *space, const struct product_sum *sum)
+{
+    space->operand[OPERAND_OUT].offset = sum->out.offset;
+    space->operand[OPERAND_A].offset = sum->a.offset;
+    space->operand[OPERAND_B].offset = sum->b.offset;
+}
+
+/* Sets a space to all sums: [batch,reps,k,n] in the order of memory. If rows are permuted, it lacks
+ * n: kernels follow that axis themselves, through the permutation. */
+static void set_sums(struct space *space, const struct product_sum *sum, bool permutes)
+{
+    *space = (struct space){.end = 1, .elements_per_item = 1};
+    set_offsets(space, sum);
+    insert_ordered(space, batch_axis(sum));
+    insert_ordered(space, axis_of_out(sum, OUT_REPS));
+    insert_ordered(space, axis_of_out(sum, OUT_K));
+    if (!permutes)
+        insert_ordered(space, axis_of_out(sum, OUT_N));
+    if (space->rank == 0) /* one sum: a space has at least one axis */
+        space_add_axis(space);
+}
+
+/* Sets a space to [blocks,batch,reps]. Each element is a block of n, whose elements the kernel
+ * finds itself: operands do not move along the first axis. */
+static void set_blocks(struct space *space, int64_t blocks, const struct product_sum *sum)
+{
+    space_init(space, &(struct layout){.rank = 1, .shape = {blocks}});
+    set_offsets(space, sum);
+    insert_axis(space, 1, axis_of_out(sum, OUT_REPS));
+    insert_batch(space, 1, sum);
+}
+
+static int64_t ceiling(int64_t count, int64_t of_block)
+{
+    return (count + of_block - 1) / of_block;
+}
+
+/* Finds the sums of a step. If the last one of a batch has fewer terms, it gets its own launch. */
 static void plan_sums(const struct step *step, struct variant_plan *plan)
 {
     struct product_sum *sum = &plan->products.sum;
     *sum = step_product_sum(step);
-    plan->launches = sum->last_terms < sum->a.shape[1] ? 2 : 1;
+    plan->launches = sum->last_terms < sum->a.shape[IN_TERMS] ? 2 : 1;
 }
+
+/* ---------------------------------------------------------------- vectors of eight along n */
 
 static const char *plan_product_columns(const struct step *step, const struct healcl_device *device,
                                         struct variant_plan *plan)
@@ -28,107 +111,100 @@ static const char *plan_product_columns(const struct step *step, const struct he
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *out = &sum->out;
     plan_sums(step, plan);
-    const char *obstacle = sum_vectors_obstacle(device, a->shape[1], out->shape[2]);
-    if (obstacle)
-        return obstacle;
-    if (a->stride[3] != 1)
-        return "rows are not contiguous";
+    RETURN_OBSTACLE(sum_vectors_obstacle(device, a->shape[IN_TERMS], out->shape[OUT_N]));
+    OBSTACLE_IF(a->stride[IN_N] != 1, "rows are not contiguous");
     /* Modulus by modulus, a work-item would access the same lines of out, and the same a, again. */
-    return out->shape[1] > 1 && out->stride[1] == 1 && a->stride[2] == 0 && !step->in[3]
-               ? "moduli share a, and are contiguous in out"
-               : NULL;
+    OBSTACLE_IF(out->shape[OUT_K] > 1 && out->stride[OUT_K] == 1 && a->stride[IN_K] == 0 &&
+                    !step->in[PERMUTATION],
+                "moduli share a, and are contiguous in out");
+    return NULL;
 }
 
-/* The space is as modmul_axis_sum_vectors expects it. */
+/* The space is as modmul_axis_sum_vectors expects it: [k,blocks,batch,reps]. Behind these axes come
+ * two more, n and the terms, which do not count as its elements. */
 static enum healcl_status choose_product_columns(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
     const struct step *step = plan->step;
     const struct product_sum *sum = &plan->products.sum;
-    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
-    const int64_t block = (int64_t)LANES * SUM_COLUMNS;
+    const struct layout *a = &sum->a, *b = &sum->b;
     struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, step, false, &operands, error));
+    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
     sum_begin(&job, self, plan, &operands, step_adds(step));
-    struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
     struct operand *operand = job.space.operand;
-    space_init(&job.space, &blocks);
-    operand[0] =
-        (struct operand){.offset = out->offset, .stride = {out->stride[1], 0, out->stride[0]}};
-    operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[2], 0, a->stride[0]}};
-    operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[2], 0, b->stride[0]}};
-    add_batch(&job.space, 2, sum);
-    const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1; /* after the space's */
-    job.space.shape[axis_n] = n;
-    job.space.shape[axis_terms] = a->shape[1];
-    operand[0].stride[axis_n] = out->stride[2];
-    operand[1].stride[axis_n] = a->stride[3];
-    operand[2].stride[axis_n] = b->stride[3];
-    operand[1].stride[axis_terms] = a->stride[1];
-    operand[2].stride[axis_terms] = b->stride[1];
+    struct sum_axis k = axis_of_out(sum, OUT_K), n = axis_of_out(sum, OUT_N);
+    k.strides[OPERAND_Q] = 0; /* the kernel finds moduli by the index along k */
+    set_blocks(&job.space, ceiling(n.size, (int64_t)LANES * SUM_COLUMNS), sum);
+    insert_axis(&job.space, 0, k);
+    const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1;
+    job.space.shape[axis_n] = n.size;
+    job.space.shape[axis_terms] = a->shape[IN_TERMS];
+    for (int i = OPERAND_OUT; i <= OPERAND_B; i++)
+        operand[i].stride[axis_n] = n.strides[i];
+    operand[OPERAND_A].stride[axis_terms] = a->stride[IN_TERMS];
+    operand[OPERAND_B].stride[axis_terms] = b->stride[IN_TERMS];
     return job_launch_of(&job, 1, error);
 }
 
-/* b is the same along n, and all moduli share a. */
+/* For base conversions, and other sums where b is the same along n and all moduli share a. The
+ * kernel keeps a tile of a in cache, and computes the sums of all moduli from it. */
 static const char *plan_product_weights(const struct step *step, const struct healcl_device *device,
                                         struct variant_plan *plan)
 {
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *out = &sum->out;
     plan_sums(step, plan);
-    const char *obstacle = sum_vectors_obstacle(device, a->shape[1], out->shape[2]);
-    return obstacle                                  ? obstacle
-           : step->in[3]                             ? "there is a permutation"
-           : sum->b.stride[3] != 0                   ? "weights change along n"
-           : a->stride[2] != 0 && out->shape[1] != 1 ? "moduli do not share a"
-           : a->shape[1] > WEIGHTS_MAX               ? "there are too many terms"
-                                                     : NULL;
+    RETURN_OBSTACLE(sum_vectors_obstacle(device, a->shape[IN_TERMS], out->shape[OUT_N]));
+    OBSTACLE_IF(step->in[PERMUTATION], "there is a permutation");
+    OBSTACLE_IF(sum->b.stride[IN_N] != 0, "weights change along n");
+    OBSTACLE_IF(a->stride[IN_K] != 0 && out->shape[OUT_K] != 1, "moduli do not share a");
+    OBSTACLE_IF(a->shape[IN_TERMS] > WEIGHTS_MAX, "there are too many terms");
+    return NULL;
 }
 
+/* The kernel's parameters after the operands: n, columns, count, k, a_term, b_term, a_n, out_n,
+ * b_k, out_k. A tile has WEIGHTED_VECTORS vectors of a: all terms of `columns` columns. */
 static enum healcl_status choose_product_weights(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    const int64_t n = out->shape[2], terms = a->shape[1];
+    const int64_t n = out->shape[OUT_N], terms = a->shape[IN_TERMS];
     const int64_t columns = WEIGHTED_VECTORS / (terms > 0 ? terms : 1);
-    struct layout tiles = {.rank = 2,
-                           .shape = {(n / LANES + columns - 1) / columns, out->shape[0]}};
     struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, plan->step, false, &operands, error));
+    TRY(sum_find_operands(self, plan->step, PERMUTATION_AS_GIVEN, &operands, error));
     sum_begin(&job, self, plan, &operands, step_adds(plan->step));
-    space_init(&job.space, &tiles);
-    job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
-    job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
-    job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
-    add_batch(&job.space, 1, sum);
-    JOB_ADD_LONGS(&job, n, columns, terms, out->shape[1], a->stride[1], b->stride[1], a->stride[3],
-                  out->stride[2], b->stride[2], out->stride[1]);
+    set_blocks(&job.space, ceiling(n / LANES, columns), sum);
+    JOB_ADD_LONGS(&job, n, columns, terms, out->shape[OUT_K], a->stride[IN_TERMS],
+                  b->stride[IN_TERMS], a->stride[IN_N], out->stride[OUT_N], b->stride[IN_K],
+                  out->stride[OUT_K]);
     return job_launch_of(&job, 1, error);
 }
 
-/* For HEAL's layout: see modmul_axis_sum_rows. */
+/* For HEAL's layout: the terms of k = 1, 2, 4 or 8 moduli are contiguous, as [s,k]. A vector of
+ * eight then holds whole groups of k: see modmul_axis_sum_rows. */
 static const char *plan_product_rows(const struct step *step, const struct healcl_device *device,
                                      struct variant_plan *plan)
 {
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b;
     plan_sums(step, plan);
-    int64_t k = sum->out.shape[1], count = a->shape[1], period;
-    const char *obstacle = sum_vectors_obstacle(device, count, sum->out.shape[2]);
-    if (obstacle)
-        return obstacle;
-    if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
-        b->stride[1] != k || count * k < LANES)
-        return "terms do not form contiguous rows";
-    return moduli_are_periodic(step, 2, &period) ? NULL : "moduli do not repeat";
+    const int64_t k = sum->out.shape[OUT_K], terms = a->shape[IN_TERMS];
+    int64_t unused_period;
+    RETURN_OBSTACLE(sum_vectors_obstacle(device, terms, sum->out.shape[OUT_N]));
+    OBSTACLE_IF(k < 1 || LANES % k != 0 || terms * k < LANES || a->stride[IN_K] != 1 ||
+                    b->stride[IN_K] != 1 || a->stride[IN_TERMS] != k || b->stride[IN_TERMS] != k,
+                "terms do not form contiguous rows");
+    OBSTACLE_IF(!moduli_are_periodic(step, PRODUCT_Q, &unused_period), "moduli do not repeat");
+    return NULL;
 }
 
+/* The kernel's parameters after the operands: lanes, n, count, k, and strides: of a, b and out
+ * along n, of out along k. */
 static enum healcl_status choose_product_rows(struct launcher *self,
                                               const struct variant_plan *plan,
                                               struct healcl_error *error)
@@ -136,23 +212,243 @@ static enum healcl_status choose_product_rows(struct launcher *self,
     const struct step *step = plan->step;
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    int64_t reps = out->shape[0], n = out->shape[2];
-    struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
+    const int64_t n = out->shape[OUT_N];
     struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, step, false, &operands, error));
+    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
     sum_begin(&job, self, plan, &operands, step_adds(step));
-    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 2);
-    space_init(&job.space, &blocks);
-    job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
-    job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
-    job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
-    add_batch(&job.space, 1, sum);
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, PRODUCT_Q);
+    set_blocks(&job.space, ceiling(n, SUM_ROWS), sum);
     job_add_buffer(&job, moduli.lanes);
-    JOB_ADD_LONGS(&job, n, a->shape[1], out->shape[1], a->stride[3], b->stride[3], out->stride[2],
-                  out->stride[1]);
+    JOB_ADD_LONGS(&job, n, a->shape[IN_TERMS], out->shape[OUT_K], a->stride[IN_N], b->stride[IN_N],
+                  out->stride[OUT_N], out->stride[OUT_K]);
     return job_launch_of(&job, 1, error);
 }
+
+/* ---------------------------------------------------------------- for GPUs */
+
+/* For few sums with many terms, or with terms adjacent in memory: the work-items of a work-group
+ * divide the terms of each sum. */
+static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
+                                        struct variant_plan *plan)
+{
+    const struct product_sum *sum = &plan->products.sum;
+    plan_sums(step, plan);
+    const int64_t terms = sum->a.shape[IN_TERMS];
+    RETURN_OBSTACLE(sum_local_obstacle(step, device, terms));
+    OBSTACLE_IF(step->in[PERMUTATION] || terms <= FEW_TERMS,
+                "there are few terms, or a permutation");
+    set_sums(&plan->space, sum, false);
+    const int64_t beside = sum_columns_beside(&plan->space, sum->a.stride[IN_TERMS]);
+    plan->products.sharing = sum_share_terms(device, plan->space.end, terms, beside);
+    OBSTACLE_IF(plan->products.sharing.parts == 1, "there are many columns");
+    return NULL;
+}
+
+/* The parameters of axis_sum_local after the operands: count, a_stride, b_stride, segment, outputs.
+ * A sum is one segment of all its terms. */
+static enum healcl_status choose_shared_products(struct launcher *self,
+                                                 const struct variant_plan *plan,
+                                                 struct healcl_error *error)
+{
+    const struct product_sum *sum = &plan->products.sum;
+    const struct sharing *sharing = &plan->products.sharing;
+    const int64_t terms = sum->a.shape[IN_TERMS];
+    struct sum_operands operands;
+    struct job job;
+    TRY(sum_find_operands(self, plan->step, PERMUTATION_AS_GIVEN, &operands, error));
+    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
+    set_sums(&job.space, sum, false);
+    job.rounds = (uint64_t)(terms / sharing->parts + 1);
+    JOB_ADD_LONGS(&job, terms, sum->a.stride[IN_TERMS], sum->b.stride[IN_TERMS], terms);
+    job_add_uint(&job, (uint32_t)job.space.end);
+    return sum_choose_shared(&job, sharing, error);
+}
+
+/* For sums of which a work-item computes one or several alone. Through a permutation, work-groups
+ * read and write square tiles in local memory, because neighbours are far apart in a or in out. */
+static const char *plan_items(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
+{
+    plan_sums(step, plan);
+    plan->launches = 1; /* the kernel handles a last sum of fewer terms */
+    const int64_t n = plan->products.sum.out.shape[OUT_N];
+    const bool is_power_of_two = (n & (n - 1)) == 0;
+    const bool fills_tiles = n >= TILE && is_power_of_two && device->tuning.local_size >= TILE &&
+                             device->info.local_memory_bytes >= TILES_BYTES;
+    RETURN_OBSTACLE(sum_local_obstacle(step, device, plan->products.sum.a.shape[IN_TERMS]));
+    OBSTACLE_IF(step->in[PERMUTATION] && !fills_tiles, "permuted rows do not fill tiles");
+    return NULL;
+}
+
+/* The number of sums that one work-item computes. They share the modulus and one factor of each
+ * term, which is then read once. They are the same element of rows that divide *axis evenly, as far
+ * apart as possible: so neighbouring work-items still have neighbouring elements. Enough work-items
+ * must remain to keep the device busy. */
+static int64_t find_rows(const struct space *space, bool permutes, uint64_t sums,
+                         const struct healcl_device *device, uint32_t *axis)
+{
+    enum { ITEMS_MIN = ITEMS_OF_UNIT / 4, NEIGHBOURS = 64 };
+    const int64_t *a_stride = space->operand[OPERAND_A].stride;
+    const int64_t *b_stride = space->operand[OPERAND_B].stride;
+    const int64_t *q_stride = space->operand[OPERAND_Q].stride;
+    const uint64_t keep_busy = sums / ((uint64_t)ITEMS_MIN * device->info.compute_units);
+    const int64_t rows_max = keep_busy < ROWS_MAX ? (int64_t)keep_busy : ROWS_MAX;
+    int64_t most = 1;
+    *axis = 0;
+    for (uint32_t i = 0; i < space->rank; i++) {
+        const bool is_last = i + 1 == space->rank && !permutes;
+        const int64_t size = space->shape[i], length_min = is_last ? NEIGHBOURS : 1;
+        const bool shares_one_factor = (a_stride[i] == 0) != (b_stride[i] == 0);
+        int64_t rows = rows_max;
+        while (rows > 1 && (size % rows != 0 || size / rows < length_min))
+            rows--;
+        if (rows > most && q_stride[i] == 0 && shares_one_factor) {
+            *axis = i;
+            most = rows;
+        }
+    }
+    return most;
+}
+
+/* The axis of the batch: the kernel takes fewer terms at its last index. Kernels are compiled for
+ * at least three axes, so that its number does not change with those added later. */
+static uint32_t find_batch_axis(struct space *space, const struct product_sum *sum)
+{
+    uint32_t axis = 0;
+    while (space->rank < 3)
+        space_add_axis(space);
+    while (space->operand[OPERAND_OUT].stride[axis] != sum->out_distance)
+        axis++;
+    return axis;
+}
+
+/* Divides one axis of the space into `count` rows, which each work-item computes together. */
+static enum healcl_status choose_product_items(struct launcher *self,
+                                               const struct variant_plan *plan,
+                                               struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
+    uint32_t axis;
+    struct sum_operands operands;
+    struct job job;
+    TRY(sum_find_operands(self, step, PERMUTATION_INVERTED, &operands, error));
+    sum_begin(&job, self, plan, &operands, step_adds(step));
+    struct space *space = &job.space;
+    const bool permutes = step->in[PERMUTATION] != NULL;
+    set_sums(space, sum, permutes);
+    const uint64_t sums = (uint64_t)layout_elements(&step->out->layout);
+    const int64_t count = find_rows(space, permutes, sums, self->device, &axis);
+    const int64_t row_length = space->shape[axis] / count;
+    const struct product_rows rows = {
+        .out_row = row_length * space->operand[OPERAND_OUT].stride[axis],
+        .a_row = row_length * space->operand[OPERAND_A].stride[axis],
+        .b_row = row_length * space->operand[OPERAND_B].stride[axis],
+        .a_term = a->stride[IN_TERMS],
+        .b_term = b->stride[IN_TERMS],
+        .out_n = out->stride[OUT_N],
+        .a_n = a->stride[IN_N],
+        .b_n = b->stride[IN_N],
+        .terms = (uint32_t)a->shape[IN_TERMS],
+        .short_terms = (uint32_t)sum->last_terms,
+        .log2_n = log2_of((uint64_t)out->shape[OUT_N]),
+    };
+    space->shape[axis] = row_length;
+    space->end /= (uint64_t)count;
+    if (rows.short_terms < rows.terms)
+        job_define_number(&job, "SHORT_AXIS", find_batch_axis(space, sum));
+    return sum_choose_items(&job, step, &rows, (uint32_t)count, error);
+}
+
+/* ---------------------------------------------------------------- groups of moduli */
+
+/* The factor that is constant along an axis of out, b if both are. OPERAND_OUT: neither is. */
+static int shared_factor(const struct product_sum *sum, uint32_t axis)
+{
+    const uint32_t in = input_axis(axis);
+    return sum->b.stride[in] == 0 ? OPERAND_B : sum->a.stride[in] == 0 ? OPERAND_A : OPERAND_OUT;
+}
+
+static void exchange_factors(struct product_sum *sum)
+{
+    const struct product_sum old = *sum;
+    sum->a = old.b;
+    sum->b = old.a;
+    sum->a_distance = old.b_distance;
+    sum->b_distance = old.a_distance;
+}
+
+/* For interleaved elements, whose groups of 1, 2 or 4 moduli alone are contiguous. Vectors run
+ * along n, or along reps if n is not a multiple of eight. The kernel packs the factor that is
+ * constant along the inner axis into vectors once, and uses them for the whole axis. */
+static const char *plan_product_groups(const struct step *step, const struct healcl_device *device,
+                                       struct variant_plan *plan)
+{
+    struct products *found = &plan->products;
+    struct product_sum *sum = &found->sum;
+    plan_sums(step, plan);
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
+    const int64_t k = out->shape[OUT_K];
+    const bool k_is_contiguous =
+        a->stride[IN_K] == 1 && b->stride[IN_K] == 1 && out->stride[OUT_K] == 1;
+    found->vector_axis = out->shape[OUT_N] % LANES == 0 ? OUT_N : OUT_REPS;
+    found->group_size = (k == 2 || k == 4) && k_is_contiguous ? k : 1;
+    /* The inner axis is k, or the one of reps and n that vectors do not run along. An axis along
+     * which a factor is constant is better, and then the longer one. */
+    const uint32_t other_axis = found->vector_axis == OUT_N ? OUT_REPS : OUT_N;
+    const bool k_is_better =
+        k > out->shape[other_axis] || shared_factor(sum, other_axis) == OPERAND_OUT;
+    const bool k_shares = found->group_size == 1 && shared_factor(sum, OUT_K) != OPERAND_OUT;
+    found->inner_axis = k_shares && k_is_better ? OUT_K : other_axis;
+    found->packs_a = shared_factor(sum, found->inner_axis) == OPERAND_A;
+    if (found->packs_a)
+        exchange_factors(sum); /* the kernel packs b */
+    RETURN_OBSTACLE(
+        sum_vectors_obstacle(device, a->shape[IN_TERMS], out->shape[found->vector_axis]));
+    OBSTACLE_IF(step->in[PERMUTATION], "there is a permutation");
+    return NULL;
+}
+
+/* The space is [blocks of the vector axis, batch, outer axis, inner axis]. The kernel's parameters
+ * after the operands: n, count, k, a_stride, b_stride, a_group, b_group, out_group. Here n is the
+ * number of groups along the vector axis, and k the size of a group. */
+static enum healcl_status choose_product_groups(struct launcher *self,
+                                                const struct variant_plan *plan,
+                                                struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const struct products *found = &plan->products;
+    const struct product_sum *sum = &found->sum;
+    const int64_t group_size = found->group_size;
+    const uint32_t inner_axis = found->inner_axis;
+    const uint32_t other_axis = found->vector_axis == OUT_N ? OUT_REPS : OUT_N;
+    const struct sum_axis groups = axis_of_out(sum, found->vector_axis);
+    struct sum_axis k = axis_of_out(sum, OUT_K), other = axis_of_out(sum, other_axis);
+    struct sum_operands operands;
+    struct job job;
+    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
+    if (found->packs_a) {
+        const int a = operands.a;
+        operands.a = operands.b;
+        operands.b = a;
+    }
+    sum_begin(&job, self, plan, &operands, step_adds(step));
+    k.size /= group_size;
+    const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / group_size; /* groups */
+    space_init(&job.space, &(struct layout){.rank = 1, .shape = {ceiling(groups.size, block)}});
+    set_offsets(&job.space, sum);
+    insert_axis(&job.space, 1, inner_axis == OUT_K ? k : other);
+    insert_axis(&job.space, 1, inner_axis == OUT_K ? other : k);
+    insert_batch(&job.space, 1, sum);
+    JOB_ADD_LONGS(&job, groups.size, sum->a.shape[IN_TERMS], group_size, sum->a.stride[IN_TERMS],
+                  sum->b.stride[IN_TERMS], groups.strides[OPERAND_A], groups.strides[OPERAND_B],
+                  groups.strides[OPERAND_OUT]);
+    return job_launch_of(&job, 1, error);
+}
+
+/* ---------------------------------------------------------------- any layout */
 
 static const char *plan_products(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
@@ -162,232 +458,10 @@ static const char *plan_products(const struct step *step, const struct healcl_de
     return NULL;
 }
 
-/* Adds an axis to a space of sums, ordered by out's stride. */
-static void add_axis(struct space *space, int64_t size, int64_t out, int64_t a, int64_t b,
-                     int64_t q)
-{
-    const int64_t strides[SPACE_OPERANDS] = {out, a, b, q};
-    uint32_t axis = space->rank;
-    if (size == 1)
-        return;
-    while (axis > 0 && space->operand[0].stride[axis - 1] < out)
-        axis--;
-    space_insert_axis(space, axis, size);
-    for (int k = 0; k < SPACE_OPERANDS; k++)
-        space->operand[k].stride[axis] = strides[k];
-}
-
-/* Sets a space to the sums [batch,reps,k,n], without n if rows are permuted. */
-static void set_sums(struct space *space, const struct product_sum *sum, bool permutes)
-{
-    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    *space = (struct space){.end = 1, .elements_per_item = 1};
-    space->operand[0].offset = out->offset;
-    space->operand[1].offset = a->offset;
-    space->operand[2].offset = b->offset;
-    add_axis(space, sum->batch, sum->out_distance, sum->a_distance, sum->b_distance, 0);
-    add_axis(space, out->shape[0], out->stride[0], a->stride[0], b->stride[0], 0);
-    add_axis(space, out->shape[1], out->stride[1], a->stride[2], b->stride[2], 1);
-    if (!permutes)
-        add_axis(space, out->shape[2], out->stride[2], a->stride[3], b->stride[3], 0);
-    if (space->rank == 0)
-        space_add_axis(space);
-}
-
-/* For few sums with many terms, or with terms adjacent in memory. */
-static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
-                                        struct variant_plan *plan)
-{
-    const struct product_sum *sum = &plan->products.sum;
-    (void)plan_products(step, device, plan);
-    const int64_t terms = sum->a.shape[1];
-    const char *obstacle = sum_local_obstacle(step, device, terms);
-    if (obstacle || step->in[3] || terms <= FEW_TERMS)
-        return obstacle ? obstacle : "there are few terms, or a permutation";
-    set_sums(&plan->space, sum, false);
-    plan->products.sharing = sum_share_terms(device, plan->space.end, terms,
-                                             sum_columns_beside(&plan->space, sum->a.stride[1]));
-    return plan->products.sharing.parts > 1 ? NULL : "there are many columns";
-}
-
-static enum healcl_status choose_shared_products(struct launcher *self,
-                                                 const struct variant_plan *plan,
-                                                 struct healcl_error *error)
-{
-    const struct product_sum *sum = &plan->products.sum;
-    const struct sharing *sharing = &plan->products.sharing;
-    struct sum_operands operands;
-    struct job job;
-    TRY(sum_find_operands(self, plan->step, false, &operands, error));
-    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
-    set_sums(&job.space, sum, false);
-    job.rounds = (uint64_t)(sum->a.shape[1] / sharing->parts + 1);
-    JOB_ADD_LONGS(&job, sum->a.shape[1], sum->a.stride[1], sum->b.stride[1], sum->a.shape[1]);
-    job_add_uint(&job, (uint32_t)job.space.end);
-    return sum_choose_shared(&job, sharing, error);
-}
-
-static const char *plan_items(const struct step *step, const struct healcl_device *device,
-                              struct variant_plan *plan)
-{
-    (void)plan_products(step, device, plan);
-    plan->launches = 1;
-    const int64_t n = plan->products.sum.out.shape[2];
-    const char *obstacle = sum_local_obstacle(step, device, plan->products.sum.a.shape[1]);
-    const bool fills_tiles = n >= TILE && (n & (n - 1)) == 0 && device->tuning.local_size >= TILE &&
-                             device->info.local_memory_bytes >= TILES_BYTES;
-    return obstacle                      ? obstacle
-           : step->in[3] && !fills_tiles ? "permuted rows do not fill tiles"
-                                         : NULL;
-}
-
-/* The number of sums that one work-item computes with the same factor and modulus. These rows
- * divide an axis and are as far apart as possible. Enough work-items remain, and neighbours still
- * follow the last axis. */
-static int64_t find_rows(const struct space *space, bool permutes, uint64_t items,
-                         const struct healcl_device *device, uint32_t *found)
-{
-    enum { ITEMS_MIN = ITEMS_OF_UNIT / 4, NEIGHBOURS = 64 };
-    const struct operand *a = &space->operand[1], *b = &space->operand[2], *q = &space->operand[3];
-    const uint64_t spare = items / ((uint64_t)ITEMS_MIN * device->info.compute_units);
-    int64_t most = 1;
-    *found = 0;
-    for (uint32_t axis = 0; axis < space->rank; axis++) {
-        const int64_t size = space->shape[axis];
-        const int64_t side = permutes || axis + 1 < space->rank ? 1 : NEIGHBOURS;
-        int64_t rows = spare < ROWS_MAX ? (int64_t)spare : ROWS_MAX;
-        while (rows > 1 && (size % rows != 0 || size / rows < side))
-            rows--;
-        if (rows > most && q->stride[axis] == 0 &&
-            (a->stride[axis] == 0) != (b->stride[axis] == 0)) {
-            *found = axis;
-            most = rows;
-        }
-    }
-    return most;
-}
-
-static enum healcl_status choose_product_items(struct launcher *self,
-                                               const struct variant_plan *plan,
-                                               struct healcl_error *error)
-{
-    const struct product_sum *sum = &plan->products.sum;
-    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    uint32_t axis;
-    struct sum_operands operands;
-    struct job job;
-    TRY(sum_find_operands(self, plan->step, true, &operands, error));
-    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
-    struct space *space = &job.space;
-    const bool permutes = plan->step->in[3] != NULL;
-    set_sums(space, sum, permutes);
-    const uint64_t sums = (uint64_t)layout_elements(&plan->step->out->layout);
-    const int64_t count = find_rows(space, permutes, sums, self->device, &axis);
-    const int64_t apart = space->shape[axis] / count;
-    const struct product_rows rows = {
-        .out_row = apart * space->operand[0].stride[axis],
-        .a_row = apart * space->operand[1].stride[axis],
-        .b_row = apart * space->operand[2].stride[axis],
-        .a_term = a->stride[1],
-        .b_term = b->stride[1],
-        .out_n = out->stride[2],
-        .a_n = a->stride[3],
-        .b_n = b->stride[3],
-        .terms = (uint32_t)a->shape[1],
-        .short_terms = (uint32_t)sum->last_terms,
-        .log2_n = log2_of((uint64_t)out->shape[2]),
-    };
-    space->shape[axis] = apart;
-    space->end /= (uint64_t)count;
-    if (rows.short_terms < rows.terms) {
-        while (space->rank < 3) /* the least number of axes that kernels are compiled for */
-            space_add_axis(space);
-        for (axis = 0; space->operand[0].stride[axis] != sum->out_distance;)
-            axis++;
-        job_define_number(&job, "SHORT_AXIS", axis);
-    }
-    return sum_choose_items(&job, plan->step, &rows, (uint32_t)count, error);
-}
-
-/* Whether an operand is constant along an axis: b, or else a. *by_a: it is a. */
-static bool is_shared(const struct products *found, uint32_t axis, bool *by_a)
-{
-    *by_a = found->strides[2][axis] != 0 && found->strides[1][axis] == 0;
-    return found->strides[2][axis] == 0 || *by_a;
-}
-
-static const char *plan_product_groups(const struct step *step, const struct healcl_device *device,
-                                       struct variant_plan *plan)
-{
-    struct products *found = &plan->products;
-    plan_sums(step, plan);
-    const struct layout *a = &found->sum.a, *b = &found->sum.b, *out = &found->sum.out;
-    const struct layout *const layouts[] = {out, a, b};
-    const int64_t k = out->shape[1];
-    const bool lie_together = a->stride[2] == 1 && b->stride[2] == 1 && out->stride[1] == 1;
-    found->rows = out->shape[2] % LANES == 0 ? 2 : 0;
-    found->k = (k == 2 || k == 4) && lie_together ? k : 1;
-    for (int i = 0; i < 3; i++) /* the strides of a and b, except along the terms */
-        for (int axis = 0; axis < 3; axis++)
-            found->strides[i][axis] = layouts[i]->stride[axis + (i > 0 && axis > 0)];
-    const uint32_t other = 2 - found->rows;
-    bool swaps;
-    found->inner = other;
-    if (is_shared(found, 1, &swaps) && found->k == 1 &&
-        (k > out->shape[other] || !is_shared(found, other, &swaps)))
-        found->inner = 1;
-    is_shared(found, found->inner, &found->swaps);
-    const char *obstacle = sum_vectors_obstacle(device, a->shape[1], out->shape[found->rows]);
-    return obstacle ? obstacle : step->in[3] ? "there is a permutation" : NULL;
-}
-
-static enum healcl_status choose_product_groups(struct launcher *self,
-                                                const struct variant_plan *plan,
-                                                struct healcl_error *error)
-{
-    const struct step *step = plan->step;
-    const struct products found = plan->products;
-    const struct layout *a = &found.sum.a, *b = &found.sum.b, *out = &found.sum.out;
-    const uint32_t axes[2] = {found.inner == 1 ? 2 - found.rows : 1, found.inner};
-    const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* indices into found.strides */
-    const int64_t n = out->shape[found.rows];
-    const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / found.k;
-    struct layout blocks = {.rank = 3, .shape = {(n + block - 1) / block}};
-    struct sum_operands operands;
-    struct job job;
-    TRY(sum_find_operands(self, step, false, &operands, error));
-    if (found.swaps) {
-        const int first = operands.a;
-        operands.a = operands.b;
-        operands.b = first;
-    }
-    sum_begin(&job, self, plan, &operands, step_adds(step));
-    for (int i = 0; i < 2; i++)
-        blocks.shape[1 + i] = axes[i] == 1 ? out->shape[1] / found.k : out->shape[axes[i]];
-    space_init(&job.space, &blocks);
-    job.space.operand[0].offset = out->offset;
-    job.space.operand[1].offset = found.swaps ? b->offset : a->offset;
-    job.space.operand[2].offset = found.swaps ? a->offset : b->offset;
-    for (int i = 0; i < 2; i++) {
-        job.space.operand[0].stride[1 + i] = found.strides[0][axes[i]];
-        job.space.operand[1].stride[1 + i] = found.strides[streamed][axes[i]];
-        job.space.operand[2].stride[1 + i] = found.strides[packed][axes[i]];
-        job.space.operand[3].stride[1 + i] = axes[i] == 1;
-    }
-    struct product_sum swapped = found.sum;
-    if (found.swaps) {
-        swapped.a_distance = found.sum.b_distance;
-        swapped.b_distance = found.sum.a_distance;
-    }
-    add_batch(&job.space, 1, &swapped);
-    JOB_ADD_LONGS(&job, n, a->shape[1], found.k, found.swaps ? b->stride[1] : a->stride[1],
-                  found.swaps ? a->stride[1] : b->stride[1], found.strides[streamed][found.rows],
-                  found.strides[packed][found.rows], found.strides[0][found.rows]);
-    return job_launch_of(&job, 1, error);
-}
-
-/* Sums a part of the products at a time. The space is [reps,k,n]. out and b have stride m along n,
- * a has stride l. */
+/* Sums a part of the products at a time, because some devices limit the iterations of loops. Later
+ * parts are added to out. The space is [batch,reps,k,n]. Only a follows index l of n there. The
+ * kernel finds m = perm[l] for out and b, and so needs their strides along n. Its parameters after
+ * the operands: count, and strides: of a and b along terms, of out and b along n. */
 static enum healcl_status choose_modmul_axis_sum(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
@@ -395,28 +469,29 @@ static enum healcl_status choose_modmul_axis_sum(struct launcher *self,
     const struct step *step = plan->step;
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
-    struct layout b_view = layout_drop_axis(b, 1);
-    const struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
-    out_view.stride[2] = 0;
-    b_view.stride[2] = 0;
-    int64_t terms = a->shape[1], first = 0;
+    struct layout out_view = *out, a_view = layout_drop_axis(a, IN_TERMS);
+    struct layout b_view = layout_drop_axis(b, IN_TERMS);
+    const struct layout q_view = {.rank = 3, .stride = {[OUT_K] = 1}};
+    out_view.stride[OUT_N] = 0;
+    b_view.stride[OUT_N] = 0;
+    int64_t terms = a->shape[IN_TERMS], first = 0;
     struct sum_operands operands;
-    TRY(sum_find_operands(self, step, false, &operands, error));
-    do {
+    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
+    do { /* once even without terms */
         int64_t count = sum_terms_at_once(self, terms - first);
         struct job job;
         sum_begin(&job, self, plan, &operands, step_adds(step) || first > 0);
         job.rounds = (uint64_t)count;
         space_init(&job.space, out);
-        space_set_operand(&job.space, 0, &out_view);
-        space_set_operand(&job.space, 1, &a_view);
-        space_set_operand(&job.space, 2, &b_view);
-        space_set_operand(&job.space, 3, &q_view);
-        job.space.operand[1].offset += first * a->stride[1];
-        job.space.operand[2].offset += first * b->stride[1];
-        add_batch(&job.space, 0, sum);
-        JOB_ADD_LONGS(&job, count, a->stride[1], b->stride[1], out->stride[2], b->stride[3]);
+        space_set_operand(&job.space, OPERAND_OUT, &out_view);
+        space_set_operand(&job.space, OPERAND_A, &a_view);
+        space_set_operand(&job.space, OPERAND_B, &b_view);
+        space_set_operand(&job.space, OPERAND_Q, &q_view);
+        job.space.operand[OPERAND_A].offset += first * a->stride[IN_TERMS];
+        job.space.operand[OPERAND_B].offset += first * b->stride[IN_TERMS];
+        insert_batch(&job.space, 0, sum);
+        JOB_ADD_LONGS(&job, count, a->stride[IN_TERMS], b->stride[IN_TERMS], out->stride[OUT_N],
+                      b->stride[IN_N]);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);
@@ -447,21 +522,21 @@ static const struct variant product_variants[] = {
      "modmul_axis_sum", "cl/core/sums.cl", "anything"},
 };
 
-/* The last sum of a batch may have fewer terms. If the kernel cannot handle this, it is launched
- * alone. */
+/* The last sum of a batch may have fewer terms. If the kernel cannot handle this, the last sum gets
+ * a launch alone. plan->launches is 1 if there is no such sum, or the kernel handles it. */
 static enum healcl_status choose_sums(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
     struct variant_plan part = *plan;
     struct product_sum *sum = &part.products.sum;
-    if (sum->last_terms == sum->a.shape[1] || plan->launches == 1)
+    if (sum->last_terms == sum->a.shape[IN_TERMS] || plan->launches == 1)
         return plan->variant->choose(self, plan, error);
     sum->batch--;
     TRY(plan->variant->choose(self, &part, error));
     sum->out.offset += sum->batch * sum->out_distance;
     sum->a.offset += sum->batch * sum->a_distance;
     sum->b.offset += sum->batch * sum->b_distance;
-    sum->a.shape[1] = sum->b.shape[1] = sum->last_terms;
+    sum->a.shape[IN_TERMS] = sum->b.shape[IN_TERMS] = sum->last_terms;
     sum->batch = 1;
     return plan->variant->choose(self, &part, error);
 }

@@ -26,27 +26,30 @@ struct elementwise_plan {
     int64_t repeats, count; /* residues: elements for each modulus, and moduli before they repeat */
 };
 
-/* How a work-group of cl/sum/local.cl computes inner * rows sums. Each has `parts` work-items. */
+/* How a work-group of cl/sum/local.cl computes inner * rows sums. Each has `parts` work-items.
+ * Consecutive work-items take the same part of `inner` columns, then the next part of them, then
+ * the next row of `inner` columns. */
 struct sharing {
     uint32_t inner, parts, rows;
 };
 
-/* A sum along an axis. */
+/* A sum along an axis. If several work-groups share a column, its terms are divided into `segments`
+ * segments of segment_terms terms. The last segment may have fewer terms. */
 struct axis_sum {
     struct sharing sharing;
-    int64_t terms, stride;
-    int64_t segment, segments; /* terms of each segment, if several work-groups share a column */
+    int64_t terms, term_stride;
+    int64_t segment_terms, segments;
 };
 
-/* A sum of products. modmul_axis_sum_interleaved works along the axes [reps,k,n]. */
+/* A sum of products. The other members are for modmul_axis_sum_interleaved, which works along out's
+ * axes [reps,k,n]. It packs one factor, and reads the other one once, in order. */
 struct products {
-    struct product_sum sum;
+    struct product_sum sum; /* with a and b exchanged if the kernel packs a */
     struct sharing sharing;
-    uint32_t rows;         /* the axis that vectors run along */
-    uint32_t inner;        /* the axis that a work-item follows first */
-    bool swaps;            /* b is read once in order, and a is packed */
-    int64_t k;             /* elements of a group */
-    int64_t strides[3][3]; /* of out, a and b along these axes */
+    uint32_t vector_axis; /* that vectors of eight groups run along: reps or n */
+    uint32_t inner_axis;  /* that a work-item follows first */
+    bool packs_a;         /* rather than b */
+    int64_t group_size;   /* adjacent elements with different moduli: 1, 2 or 4 */
 };
 
 /* How work-groups share a pass of cl/ntt/registers.cl over the rows of a transform. */
@@ -83,6 +86,20 @@ struct variant_plan {
         size_t local_size; /* digits of the full modulus */
     };
 };
+
+/* For a variant's plan: returns why the variant cannot run a step, if the condition holds. */
+#define OBSTACLE_IF(condition, reason) \
+    do {                               \
+        if (condition)                 \
+            return (reason);           \
+    } while (0)
+
+/* Returns the obstacle that a function has found, unless that is NULL. */
+#define RETURN_OBSTACLE(function_call)                 \
+    do {                                               \
+        const char *const obstacle_ = (function_call); \
+        OBSTACLE_IF(obstacle_, obstacle_);             \
+    } while (0)
 
 struct variant {
     const char *name;        /* its kernel's name, without the part that names the kind of step */
