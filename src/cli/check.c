@@ -520,7 +520,7 @@ static enum healcl_status check(void *context, struct healcl_error *error)
         xmalloc_fail();
     job->device->info.multiply_wrong |= known_wrong;
     variants_init(&self->variants, job->device);
-    job->device->callers.no_fallback = true; /* results of the host would not test the device */
+    job->device->options.no_fallback = true; /* results of the host would not test the device */
     check_rows(self);
     check_transcripts(self);
     check_examples(self);

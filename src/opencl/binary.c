@@ -16,35 +16,39 @@
 #include "core/file.h"
 #include "opencl/internal.h"
 
-/* *call becomes the name of the last function called. */
+/* Creates a program from a binary and builds it. Returns OpenCL's code. *call names the function
+ * that returned it, for the error message. The caller releases *program. */
 static cl_int binary_create(const struct healcl_device *device, const unsigned char *data,
                             size_t bytes, const char *options, cl_program *program,
                             const char **call)
 {
     const struct opencl *cl = device->cl;
-    cl_int code = CL_SUCCESS, loaded = CL_SUCCESS;
+    cl_int code = CL_SUCCESS, binary_code = CL_SUCCESS; /* of the call; of this device's binary */
     *call = "clCreateProgramWithBinary";
     cl_program id = cl->clCreateProgramWithBinary(device->context, 1, &device->info.device_id,
-                                                  &bytes, &data, &loaded, &code);
+                                                  &bytes, &data, &binary_code, &code);
     if (code != CL_SUCCESS)
         return code;
-    if (loaded == CL_SUCCESS) {
+    code = binary_code;
+    if (code == CL_SUCCESS) {
         *call = "clBuildProgram";
-        loaded = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, options, NULL, NULL);
+        code = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, options, NULL, NULL);
     }
-    if (loaded == CL_SUCCESS)
+    if (code == CL_SUCCESS)
         *program = id;
     else
         (void)cl->clReleaseProgram(id);
-    return loaded;
+    return code;
 }
 
 /* ---------------------------------------------------------------- in the cache */
 
+/* Loads a program's binary from the cache of earlier runs. Returns false if none is cached, or the
+ * driver rejects it. The caller then builds the program from source. */
 bool binary_load(struct healcl_device *device, struct device_program *program, const char *options)
 {
     size_t bytes = 0;
-    const char *call = "";
+    const char *call = ""; /* unused: a failure is not reported */
     unsigned char *data =
         cache_read(device->programs->cache_directory, program->binary_name, &bytes);
     program->loaded =
@@ -54,6 +58,8 @@ bool binary_load(struct healcl_device *device, struct device_program *program, c
     return program->loaded;
 }
 
+/* Returns the binary of a built program in new memory, which the caller frees. Some drivers compile
+ * all kernels of the program again for this. */
 enum healcl_status binary_get(const struct healcl_device *device, cl_program id,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error)
 {
@@ -76,12 +82,14 @@ enum healcl_status binary_get(const struct healcl_device *device, cl_program id,
 
 /* ---------------------------------------------------------------- what they cost */
 
+/* Measures whether getting the binary of a small program takes less than a 64th of building it.
+ * Drivers that compile kernels again for a binary take far longer. */
 static bool is_binary_cheap(const struct healcl_device *device)
 {
-    enum { SHARE = 64 };
+    enum { CHEAP_FRACTION = 64 };
     const struct opencl *cl = device->cl;
     char text[128];
-    const char *source = text; /* unique: a driver's cache cannot have it */
+    const char *source = text; /* unique by the time in it: no driver's cache can have it */
     unsigned char *binary = NULL;
     size_t bytes = 0;
     cl_int code = CL_SUCCESS;
@@ -90,18 +98,19 @@ static bool is_binary_cheap(const struct healcl_device *device)
     cl_program id = cl->clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS)
         return false;
-    const uint64_t start = monotonic_nanoseconds();
+    const uint64_t build_start = monotonic_nanoseconds();
     code = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, "", NULL, NULL);
-    const uint64_t built = monotonic_nanoseconds();
-    const bool are_cheap = code == CL_SUCCESS &&
-                           binary_get(device, id, &binary, &bytes, NULL) == HEALCL_OK &&
-                           monotonic_nanoseconds() - built < (built - start) / SHARE;
+    const uint64_t build_end = monotonic_nanoseconds();
+    const bool is_cheap =
+        code == CL_SUCCESS && binary_get(device, id, &binary, &bytes, NULL) == HEALCL_OK &&
+        monotonic_nanoseconds() - build_end < (build_end - build_start) / CHEAP_FRACTION;
     free(binary);
     (void)cl->clReleaseProgram(id);
-    return are_cheap;
+    return is_cheap;
 }
 
-/* On a busy machine another process may run while one binary is read. */
+/* Measures up to three times, and one good result is enough. On a busy machine another process may
+ * run while one binary is read. */
 bool binaries_are_cheap(const struct healcl_device *device)
 {
     bool are_cheap = false;
@@ -110,43 +119,51 @@ bool binaries_are_cheap(const struct healcl_device *device)
     return are_cheap;
 }
 
+/* Decides whether this handle caches binaries of programs that it builds. A CPU's driver may
+ * compile everything again to return one, so a CPU's binaries are cached only if the self-test
+ * found them cheap, or the user asks for it. */
 void binaries_decide(struct healcl_device *device)
 {
-    const char *keep = getenv("HEALCL_KEEP_BINARIES");
+    const char *forced_by_user = getenv("HEALCL_KEEP_BINARIES");
     device->programs->keeps_binaries =
-        !device->programs->package && ((keep && *keep) || device->info.binaries_are_cheap ||
-                                       !(device->info.type & CL_DEVICE_TYPE_CPU));
+        !device->programs->package &&
+        ((forced_by_user && *forced_by_user) || device->info.binaries_are_cheap ||
+         !(device->info.type & CL_DEVICE_TYPE_CPU));
 }
 
 /* ---------------------------------------------------------------- in a package */
 
-/* Finds another program that has loaded the same image: to OpenCL both are one program. */
+/* In a package, one image may hold the kernels of all programs, as an FPGA's does. If another
+ * program has loaded the image already, takes a reference to its cl_program. Any failure code makes
+ * the caller load the image itself. */
 static cl_int share_image(const struct healcl_device *device, struct device_program *program)
 {
-    const struct device_program *other = device->shared->programs;
-    for (; other; other = other->next)
-        if (other->prefix && device->cl->clRetainProgram(other->id) == CL_SUCCESS) {
-            program->id = other->id;
+    const struct device_program *loaded = device->shared->programs;
+    for (; loaded; loaded = loaded->next)
+        if (loaded->symbol_prefix && device->cl->clRetainProgram(loaded->id) == CL_SUCCESS) {
+            program->id = loaded->id;
             return CL_SUCCESS;
         }
     return CL_INVALID_PROGRAM;
 }
 
+/* Loads a program from the handle's package: from the image shared by several programs, or from the
+ * program's own binary. A package's program with a symbol prefix belongs to the image. */
 enum healcl_status binary_load_packaged(struct healcl_device *device,
                                         struct device_program *program, struct healcl_error *error)
 {
     const struct package *package = device->programs->package;
-    const char *prefix = package_entry(package, "programs", program->key);
+    const char *symbol_prefix = package_entry(package, "programs", program->key);
     const struct package_member *member =
-        package_member(package, prefix ? PACKAGE_IMAGE : program->binary_name);
+        package_member(package, symbol_prefix ? PACKAGE_IMAGE : program->binary_name);
     if (!member)
         FAIL_FOR(error, HEALCL_DEVICE, UNSUPPORTED,
                  "program '%s' with options '%s' is not in " PATH_FORMAT
                  ": make another with healcl compile",
                  program->name, program->all_options, package->path);
     const char *call = "";
-    cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
-    if (code != CL_SUCCESS)
+    cl_int code = CL_SUCCESS;
+    if (!symbol_prefix || share_image(device, program) != CL_SUCCESS)
         code = binary_create(device, member->data, member->bytes, "", &program->id, &call);
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, call, __FILE__, __LINE__);
@@ -155,7 +172,7 @@ enum healcl_status binary_load_packaged(struct healcl_device *device,
             error_because(error, HEALCL_CAUSE_UNSUPPORTED);
         return HEALCL_DEVICE;
     }
-    program->prefix = prefix;
+    program->symbol_prefix = symbol_prefix;
     program->loaded = true;
     return HEALCL_OK;
 }

@@ -17,16 +17,20 @@ enum {
     PART_BYTES_MAX = 1 << 14 /* of a slab */
 };
 
+/* Whether OpenCL's code reports a lack of memory. Drivers use CL_OUT_OF_RESOURCES for that, too. */
 bool is_out_of_memory(cl_int code)
 {
     return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
            code == CL_OUT_OF_HOST_MEMORY;
 }
 
+/* Rounds a size up, so that buffers of similar size can reuse each other's memory. Small sizes
+ * become multiples of 256. The step doubles with the size, up to 64 KiB, so that at most 16 sizes
+ * lie between two powers of two. */
 uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes)
 {
     uint64_t step = STEP_BYTES_MIN;
-    while (step < STEP_BYTES_MAX && step << (STEPS_SHIFT + 1) < bytes)
+    while (step < STEP_BYTES_MAX && bytes > step << (STEPS_SHIFT + 1)) /* more than 32 steps */
         step *= 2;
     uint64_t rounded = bytes > step ? (bytes + step - 1) / step * step : step;
     return rounded <= device->info.max_allocation_bytes ? rounded : bytes;
@@ -34,18 +38,21 @@ uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes)
 
 /* ---------------------------------------------------------------- pool */
 
+/* Frees memory, or returns it to the caller's allocator. That may give it to others at once, so all
+ * commands must have ended; OpenCL itself would defer the release. */
 static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
-    if (device->callers.release) { /* it may give the memory to others at once */
+    if (device->options.release) {
         (void)WAIT_CL(device->cl, clFinish, device->transfer);
         (void)WAIT_CL(device->cl, clFinish, device->compute);
-        device->callers.release(device->callers.memory_context, memory);
+        device->options.release(device->options.memory_context, memory);
     } else {
         (void)device->cl->clReleaseMemObject(memory);
     }
     device->bytes_live -= bytes;
 }
 
+/* Frees the memory of a buffer that is in the pool, or would have been put there. */
 static void release_pooled(struct healcl_device *device, const struct buffer *pooled)
 {
     device->bytes_placed -= pooled->place > 0 ? pooled->allocated : 0;
@@ -72,8 +79,8 @@ static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_
     device->pool_count = kept;
 }
 
-/* Each part holds a reference to its slab. A driver may reject a slab without references, even if
- * it has live parts. */
+/* Stops taking parts from the current slab. Its parts keep it alive: each holds a reference. A
+ * driver may reject a slab without references, even if it has live parts. */
 static void leave_slab(struct healcl_device *device)
 {
     if (device->slab)
@@ -87,14 +94,16 @@ void device_pool_empty(struct healcl_device *device)
     leave_slab(device);
 }
 
-/* The most bytes to allocate, pool included. It is the peak use so far, which the device could
- * hold, plus a share of the memory that it reports beyond that. */
+/* How many bytes to keep allocated at most, pool included. It is the peak use so far, which the
+ * device could hold, plus the same again, but at most a 32nd of the device's memory. */
 static uint64_t allocation_target(const struct healcl_device *device)
 {
-    uint64_t spare = device->info.global_memory_bytes >> SPARE_SHIFT;
-    return device->used_peak + (device->used_peak < spare ? device->used_peak : spare);
+    uint64_t pool_limit = device->info.global_memory_bytes >> SPARE_SHIFT;
+    return device->used_peak + (device->used_peak < pool_limit ? device->used_peak : pool_limit);
 }
 
+/* Raises the peaks of the memory in use (without the pool) and of the memory allocated (with it).
+ */
 static void note_use(struct healcl_device *device)
 {
     uint64_t used = device->bytes_live - device->bytes_pooled;
@@ -104,22 +113,27 @@ static void note_use(struct healcl_device *device)
         device->bytes_peak = device->bytes_live;
 }
 
+/* Moves a buffer out of the pool, to *taken. The others keep their order, by which the longest
+ * unused one is known. */
 static void take_out(struct healcl_device *device, struct buffer *pooled, struct buffer *taken)
 {
-    size_t after = device->pool_count - (size_t)(pooled - device->pool) - 1;
+    size_t following = device->pool_count - (size_t)(pooled - device->pool) - 1;
     *taken = *pooled;
     device->bytes_pooled -= pooled->allocated;
-    memmove(pooled, pooled + 1, after * sizeof *pooled);
+    memmove(pooled, pooled + 1, following * sizeof *pooled);
     device->pool_count--;
 }
 
+/* Whether enqueued commands no longer use a pooled buffer: the compute queue was found empty since
+ * the buffer was released. */
 static bool is_idle(const struct healcl_device *device, const struct buffer *pooled)
 {
-    return pooled->epoch < device->epoch;
+    return pooled->released_at < device->finish_count;
 }
 
-/* Takes the best-fitting buffer out of the pool, the most recent one if several fit. part: whether
- * it must be a part of a slab, or must not. Buffers with a place are not taken. */
+/* Takes the best-fitting buffer out of the pool, the most recent one if several fit. It may be up
+ * to a quarter larger than needed. fresh: commands must no longer use it. part: it must be a part
+ * of a slab, otherwise must not. Buffers with a place are not taken. */
 static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
                         struct buffer *taken)
 {
@@ -133,7 +147,7 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
         if (!best || pooled->allocated < best->allocated)
             best = pooled;
         if (best->allocated == bytes)
-            break;
+            break; /* no other can fit better */
     }
     if (!best)
         return false;
@@ -144,7 +158,8 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
 /* ---------------------------------------------------------------- memory */
 
 /* Asks for huge pages for a large buffer in a CPU's memory. Kernels that traverse it then take up
- * to a fifth less time. This is only a hint: a device without mapping does without. */
+ * to a fifth less time. The buffer is mapped only to learn its address. This is only a hint: a
+ * device without mapping does without. */
 static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
     const struct opencl *cl = device->cl;
@@ -169,55 +184,62 @@ void device_limit_memory(struct healcl_device *device, uint64_t bytes,
     device->bound = (struct memory_bound){bytes, make_room, context};
 }
 
+/* The most bytes that the scratch memory of one launch should take: a quarter of the limit on the
+ * device's memory, or as much as one allocation may have. */
 uint64_t device_scratch_bytes(const struct healcl_device *device)
 {
-    uint64_t share = device->bound.bytes >> SCRATCH_SHIFT, most = device->info.max_allocation_bytes;
-    return share > 0 && share < most ? share : most;
+    uint64_t quarter = device->bound.bytes >> SCRATCH_SHIFT,
+             most = device->info.max_allocation_bytes;
+    return quarter > 0 && quarter < most ? quarter : most;
 }
 
+/* Whether allocating `bytes` more bytes would exceed the limit on the device's memory. Written
+ * without a sum, which could overflow. */
 static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
 {
     return device->bound.bytes > 0 && (device->bytes_live > device->bound.bytes ||
                                        bytes > device->bound.bytes - device->bytes_live);
 }
 
-/* Frees pooled buffers, and then memory that others can spare, until `bytes` more bytes stay below
- * the bound. Such memory is free at once. */
+/* Makes room for `bytes` more bytes below the limit on the device's memory. First frees pooled
+ * buffers. If that is not enough, has the executor move tensors to the host, and frees the buffers
+ * that become pooled by that. */
 static enum healcl_status keep_bound(struct healcl_device *device, uint64_t bytes,
                                      struct healcl_error *error)
 {
-    uint64_t most = device->bound.bytes > bytes ? device->bound.bytes - bytes : 0;
+    const struct memory_bound *bound = &device->bound;
+    const uint64_t most_before = bound->bytes > bytes ? bound->bytes - bytes : 0;
     for (int attempt = 0; attempt < 2 && is_beyond_bound(device, bytes); attempt++) {
-        uint64_t needed = device->bytes_live - most;
         if (attempt > 0)
-            TRY(device->bound.make_room(device->bound.context, needed, error));
+            TRY(bound->make_room(bound->context, device->bytes_live - most_before, error));
         if (device->pool_count == 0)
             continue;
-        TRY_CL(error, "clFinish", device_finish_compute(device));
-        trim_pool(device, most, true);
+        TRY_CL(error, "clFinish", device_finish_compute(device)); /* the memory is free at once */
+        trim_pool(device, most_before, true);
     }
     return HEALCL_OK;
 }
 
-/* Uses the caller's allocator if there is one. data: the initial contents, `bytes` bytes, or
- * NULL. */
+/* Allocates memory by OpenCL or by the caller's allocator. data: its initial contents, `bytes`
+ * bytes, or NULL. Allocators know nothing of contents, so that these are written afterwards. */
 static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *data, cl_int *code)
 {
     const struct opencl *cl = device->cl;
     cl_mem_flags flags = CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0);
-    if (!device->callers.allocate)
+    if (!device->options.allocate)
         return cl->clCreateBuffer(device->context, flags, (size_t)bytes, data, code);
-    cl_mem memory = device->callers.allocate(device->callers.memory_context, (size_t)bytes);
+    cl_mem memory = device->options.allocate(device->options.memory_context, (size_t)bytes);
     *code = memory ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (memory && data)
         *code = cl->clEnqueueWriteBuffer(device->transfer, memory, CL_TRUE, 0, (size_t)bytes, data,
                                          0, NULL, NULL);
     if (memory && *code != CL_SUCCESS)
-        device->callers.release(device->callers.memory_context, memory);
+        device->options.release(device->options.memory_context, memory);
     return memory;
 }
 
-/* The host runs a step that needs a larger allocation, e.g. for a table. */
+/* Refuses a buffer that is larger than the device can allocate at once. The cause LIMIT lets the
+ * host run a step that needs such memory, such as a table. */
 static enum healcl_status check_allocation(struct healcl_device *device, uint64_t bytes,
                                            struct healcl_error *error)
 {
@@ -228,12 +250,14 @@ static enum healcl_status check_allocation(struct healcl_device *device, uint64_
                (unsigned long long)bytes, (unsigned long long)most, device->info.name);
 }
 
-/* data: the initial contents, `bytes` bytes, or NULL. */
+/* Allocates memory for a buffer. First trims the pool, and makes room below a limit on memory. If
+ * the device is out of memory, empties the pool and tries again. data: the initial contents,
+ * `bytes` bytes, or NULL. */
 static enum healcl_status create_memory(struct healcl_device *device, uint64_t bytes, void *data,
                                         cl_mem *memory, struct healcl_error *error)
 {
-    uint64_t target = allocation_target(device);
-    trim_pool(device, target > bytes ? target - bytes : 0, false);
+    uint64_t pool_target = allocation_target(device);
+    trim_pool(device, pool_target > bytes ? pool_target - bytes : 0, false);
     TRY(keep_bound(device, bytes, error));
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
@@ -254,24 +278,29 @@ static enum healcl_status create_memory(struct healcl_device *device, uint64_t b
     return HEALCL_DEVICE;
 }
 
+/* The whole slab of a part, as a buffer: one command can read or map all its parts. Not owned by
+ * the caller: it lives as long as its parts. */
 struct buffer device_buffer_slab(const struct buffer *part)
 {
     return (struct buffer){.bytes = SLAB_BYTES, .memory = part->slab, .slab = part->slab};
 }
 
-/* The bytes that a part of this size takes of a slab; 0: slabs are not used for it. */
+/* How many bytes a part of at least `bytes` bytes takes of a slab, rounded up to the device's
+ * alignment of sub-buffers. Returns 0 if it must not be a part: it is too large, or the device has
+ * no sub-buffers, or the caller's allocator provides memory. */
 static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
 {
     uint64_t rounded = device_round_bytes(device, bytes),
              alignment = device->info.base_alignment_bits / 8;
     if (alignment > STEP_BYTES_MIN) /* both are powers of two */
         rounded = (rounded + alignment - 1) / alignment * alignment;
-    return rounded > PART_BYTES_MAX || device->lacks_parts || !device->cl->clCreateSubBuffer ||
-                   device->callers.allocate || device->info.max_allocation_bytes < SLAB_BYTES
-               ? 0
-               : rounded;
+    const bool has_slabs = device->cl->clCreateSubBuffer && !device->lacks_sub_buffers &&
+                           !device->options.allocate &&
+                           device->info.max_allocation_bytes >= SLAB_BYTES;
+    return has_slabs && rounded <= PART_BYTES_MAX ? rounded : 0;
 }
 
+/* Allocates a new slab for later parts. The old one is freed with its last part. */
 static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
@@ -288,7 +317,9 @@ static enum healcl_status begin_slab(struct healcl_device *device, struct healcl
     return HEALCL_OK;
 }
 
-/* Takes part_bytes bytes of a slab. Notes if the device does not support sub-buffers. */
+/* Takes part_bytes bytes of a slab, and begins a new slab if the current one is full. If the device
+ * rejects sub-buffers, notes that and succeeds with part->memory unchanged: the caller then
+ * allocates a buffer. */
 static enum healcl_status create_part(struct healcl_device *device, uint64_t bytes,
                                       struct buffer *part, struct healcl_error *error)
 {
@@ -298,8 +329,8 @@ static enum healcl_status create_part(struct healcl_device *device, uint64_t byt
     cl_int code = CL_SUCCESS;
     cl_mem memory = device->cl->clCreateSubBuffer(device->slab, CL_MEM_READ_WRITE,
                                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-    device->lacks_parts = code != CL_SUCCESS && !is_out_of_memory(code);
-    if (device->lacks_parts)
+    device->lacks_sub_buffers = code != CL_SUCCESS && !is_out_of_memory(code);
+    if (device->lacks_sub_buffers)
         return HEALCL_OK;
     TRY_CL(error, "clCreateSubBuffer", code);
     code = device->cl->clRetainMemObject(device->slab);
@@ -318,6 +349,8 @@ static enum healcl_status create_part(struct healcl_device *device, uint64_t byt
 
 /* ---------------------------------------------------------------- places */
 
+/* Reserves `count` numbers of places for a plan, and returns the first. 0 is not a place. Peak use
+ * by places is counted anew. */
 uint64_t device_places_begin(struct healcl_device *device, uint64_t count)
 {
     uint64_t first = device->last_place + 1;
@@ -326,6 +359,7 @@ uint64_t device_places_begin(struct healcl_device *device, uint64_t count)
     return first;
 }
 
+/* Ends a plan's places. Their buffers, which are all in the pool, may then be used for anything. */
 void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count)
 {
     for (size_t i = 0; i < device->pool_count; i++) {
@@ -337,6 +371,9 @@ void device_places_end(struct healcl_device *device, uint64_t first, uint64_t co
     }
 }
 
+/* Called with the code of a call that may lack memory. Returns true if the call should be tried
+ * again: the device was out of memory, and the pool's memory is free now. Waits for the compute
+ * queue after any failure. */
 bool device_recovers(struct healcl_device *device, cl_int code)
 {
     if (code == CL_SUCCESS)
@@ -345,13 +382,16 @@ bool device_recovers(struct healcl_device *device, cl_int code)
         device_log(device, "memory is full: %llu pooled bytes are released",
                    (unsigned long long)device->bytes_pooled);
         device_pool_empty(device);
-        device->choices_epoch++; /* some drivers keep memory alive that is an argument */
+        /* Kernel objects are made anew: some drivers keep memory alive that is an argument. */
+        device->choices_epoch++;
     }
     return device_finish_compute(device) == CL_SUCCESS && is_out_of_memory(code);
 }
 
 /* ---------------------------------------------------------------- buffers */
 
+/* Returns a buffer of at least `bytes` bytes, from the pool or newly allocated. fresh: commands
+ * must no longer use it, because the host fills it without waiting for them. */
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
                                          struct buffer *buffer, struct healcl_error *error)
 {
@@ -359,8 +399,8 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
     TRY(check_allocation(device, bytes, error));
     struct buffer acquired = {.allocated = device_round_bytes(device, bytes)};
     bool taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
-    if (!taken && fresh && device->pool_count > 0 &&
-        is_beyond_bound(device, acquired.allocated)) { /* it should be idle */
+    /* Rather than exceed the limit on memory, waits until pooled buffers are fresh. */
+    if (!taken && fresh && device->pool_count > 0 && is_beyond_bound(device, acquired.allocated)) {
         TRY_CL(error, "clFinish", device_finish_compute(device));
         taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
     }
@@ -374,13 +414,15 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
     return HEALCL_OK;
 }
 
+/* Returns the buffer of a place, for a tensor that the plan has put there. The first tensor of a
+ * place gets a new buffer as large as the place. place: NULL for none. */
 enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
                                             const struct buffer_place *place, uint64_t bytes,
                                             bool fresh, struct buffer *buffer,
                                             struct healcl_error *error)
 {
     memset(buffer, 0, sizeof *buffer);
-    for (size_t i = place ? device->pool_count : 0; i-- > 0;) {
+    for (size_t i = device->pool_count; place && i-- > 0;) {
         if (device->pool[i].place != place->number)
             continue;
         if (fresh && !is_idle(device, &device->pool[i]))
@@ -401,16 +443,18 @@ enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
     return HEALCL_OK;
 }
 
+/* Returns a small buffer, if possible as a part of a slab: one transfer then reads many of them
+ * together. */
 enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
                                               struct buffer *buffer, struct healcl_error *error)
 {
-    uint64_t taken = part_bytes(device, bytes);
+    uint64_t slab_bytes = part_bytes(device, bytes);
     struct buffer part = {0};
     memset(buffer, 0, sizeof *buffer);
-    if (taken == 0)
+    if (slab_bytes == 0)
         return device_buffer_acquire(device, bytes, false, buffer, error);
-    if (!take_pooled(device, taken, false, true, &part))
-        TRY(create_part(device, taken, &part, error));
+    if (!take_pooled(device, slab_bytes, false, true, &part))
+        TRY(create_part(device, slab_bytes, &part, error));
     if (!part.memory)
         return device_buffer_acquire(device, bytes, false, buffer, error);
     note_use(device);
@@ -419,13 +463,15 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
     return HEALCL_OK;
 }
 
+/* Creates a buffer with a copy of data, which has device_round_bytes(bytes) bytes. A pooled buffer
+ * cannot take data without a command, so that one of this size is freed instead, and the pool does
+ * not grow. */
 enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
                                     struct buffer *buffer, struct healcl_error *error)
 {
     struct buffer made = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)}, pooled;
     memset(buffer, 0, sizeof *buffer);
     TRY(check_allocation(device, bytes, error));
-    /* The buffer replaces one in the pool, which does not grow. */
     if (take_pooled(device, made.allocated, false, false, &pooled))
         release_memory(device, pooled.memory, pooled.allocated);
     TRY(create_memory(device, made.allocated, data, &made.memory, error));
@@ -436,6 +482,8 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
     return HEALCL_OK;
 }
 
+/* Takes the buffer whose memory has this serial number out of the pool, if it still has it. A
+ * caller can thus use a table again that it released, unless others took its memory. */
 bool device_buffer_take(struct healcl_device *device, uint64_t serial, uint64_t bytes,
                         struct buffer *buffer)
 {
@@ -451,6 +499,8 @@ bool device_buffer_take(struct healcl_device *device, uint64_t serial, uint64_t 
     return true;
 }
 
+/* Makes a buffer of memory that the caller owns. Checks that it can replace one of ours: a buffer
+ * of this context, large enough, readable and writable. */
 enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes, cl_mem memory,
                                        struct buffer *buffer, struct healcl_error *error)
 {
@@ -478,9 +528,11 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
     return HEALCL_OK;
 }
 
+/* Returns a buffer to the pool, and empties *buffer. Memory of the caller only loses a reference.
+ * If the pool cannot grow for lack of host memory, frees the buffer. */
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
 {
-    buffer->epoch = device->epoch;
+    buffer->released_at = device->finish_count;
     if (buffer->is_adopted) {
         (void)device->cl->clReleaseMemObject(buffer->memory);
     } else if (buffer->memory &&

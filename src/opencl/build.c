@@ -9,27 +9,31 @@
 #include "core/process.h"
 #include "opencl/internal.h"
 
+enum { NANOSECONDS_PER_MS = 1000000 };
+
 /* ---------------------------------------------------------------- building */
 
-/* The compiler's messages, behind a head; freed with free(). NULL where nobody knows. */
-static char *build_log(struct healcl_device *device, cl_program id, const char *head)
+/* The compiler's messages about a program, behind a first line of ours. Freed with free(). NULL if
+ * the driver does not return them, or memory runs out. */
+static char *build_log(struct healcl_device *device, cl_program id, const char *first_line)
 {
-    size_t bytes = 0, start = strlen(head);
+    size_t bytes = 0, offset = strlen(first_line);
     if (device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG, 0, NULL,
                                           &bytes) != CL_SUCCESS)
         return NULL;
-    char *log = calloc(1, start + bytes + 1);
+    char *log = calloc(1, offset + bytes + 1);
     if (!log)
         return NULL;
-    memcpy(log, head, start);
+    memcpy(log, first_line, offset);
     if (device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG, bytes,
-                                          log + start, NULL) == CL_SUCCESS)
+                                          log + offset, NULL) == CL_SUCCESS)
         return log;
     free(log);
     return NULL;
 }
 
-/* The error of a failed build, with the first one of the compiler's; the detail has all of them. */
+/* Sets the error of a failed build. The message has the compiler's first line with "error",
+ * error->detail all of its output. */
 static enum healcl_status build_error(struct healcl_device *device,
                                       const struct device_program *program, cl_program id,
                                       const char *options, cl_int code, struct healcl_error *error)
@@ -39,18 +43,20 @@ static enum healcl_status build_error(struct healcl_device *device,
         return HEALCL_DEVICE;
     snprintf(head, sizeof head, "built with %s\n", options);
     char *log = build_log(device, id, head);
-    const char *at = log ? strstr(log + strlen(head), "error") : NULL;
-    while (at && at[-1] != '\n') /* the head ends with one */
-        at--;
+    const char *line = log ? strstr(log + strlen(head), "error") : NULL;
+    while (line && line[-1] != '\n') /* back to the line's start; the head ends with '\n' */
+        line--;
     (void)ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s%s%.*s", program->name,
-                device->info.name, opencl_error_name(code), at ? ": " : "",
-                at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+                device->info.name, opencl_error_name(code), line ? ": " : "",
+                line ? (int)strcspn(line, "\n") : 0, line ? line : "");
     error->opencl_code = code;
     error->detail = log;
     return HEALCL_DEVICE;
 }
 
-/* Keeps what the compiler says of a vendor's source, once. Drivers say other things too. */
+/* Adds the compiler's warnings about a vendor's source to those that the command line prints at the
+ * end. Messages that do not mention the source's file are the driver's own. Equal warnings are kept
+ * once. */
 static void keep_warnings(struct healcl_device *device, const struct device_program *program,
                           cl_program id)
 {
@@ -60,15 +66,17 @@ static void keep_warnings(struct healcl_device *device, const struct device_prog
     snprintf(file, sizeof file, "%.*s", (int)strcspn(program->name, "@"), program->name);
     if (log && strstr(log, file) && strstr(log, "warning") &&
         !(used > 0 && strstr(programs->warnings, log))) {
-        char *more = realloc(programs->warnings, used + strlen(log) + 1);
-        if (more) {
-            strcpy(more + used, log);
-            programs->warnings = more;
+        char *longer = realloc(programs->warnings, used + strlen(log) + 1);
+        if (longer) {
+            strcpy(longer + used, log);
+            programs->warnings = longer;
         }
     }
     free(log);
 }
 
+/* Builds a program from source. If the compiler rejects it, the error's cause is UNSUPPORTED: other
+ * kernels or the host can run its steps. Lack of memory is not such a reason. */
 static enum healcl_status build_source(struct healcl_device *device, struct device_program *program,
                                        const char *options, struct healcl_error *error)
 {
@@ -94,24 +102,27 @@ static enum healcl_status build_source(struct healcl_device *device, struct devi
 }
 
 /* Builds a program, or loads it from the package or the cache. The context must be locked: other
- * handles use the program then. */
-static enum healcl_status build(struct healcl_device *device, struct device_program *program,
-                                struct healcl_error *error)
+ * handles use the program when it is unlocked. */
+static enum healcl_status build_or_load(struct healcl_device *device,
+                                        struct device_program *program, struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
     struct device_programs *programs = device->programs;
     const uint64_t start = monotonic_nanoseconds();
     char options[LAUNCH_OPTIONS_SIZE + 256];
-    /* A compiler of an older version may not know that of 1.2, and yet compile all of it. */
+    /* A compiler of OpenCL C 1.0 or 1.1 may reject the option, but compile all that we use. */
     const bool names_version = strncmp(device->info.c_version, "OpenCL C 1.2", 12) >= 0;
     snprintf(options, sizeof options, "%s%s%s", names_version ? "-cl-std=CL1.2 " : "",
-             program->all_options, program->text ? " -cl-kernel-arg-info" : ""); /* launch.c */
+             /* a manifest may give its kernels wrong arguments: launch.c asks what they take */
+             program->all_options, program->text ? " -cl-kernel-arg-info" : "");
     if (programs->package)
         status = binary_load_packaged(device, program, error);
     else if (!*program->binary_name || !binary_load(device, program, options))
         status = build_source(device, program, options, error);
-    if (status == HEALCL_OK || !programs->package)
-        ++*(program->loaded ? &programs->loaded : &programs->built);
+    if (program->loaded)
+        programs->loaded++;
+    else if (!programs->package) /* a failed build counts too: it took time */
+        programs->built++;
     program->may_be_cached = !program->loaded;
     if (status == HEALCL_OK)
         device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
@@ -120,9 +131,10 @@ static enum healcl_status build(struct healcl_device *device, struct device_prog
     return status;
 }
 
-/* Notes that this process compiles a kernel or a program. If another process is compiling the same
- * for it, waits: what that leaves in the driver's cache comes sooner than a second compilation
- * would end. If both begin at once, both compile it. */
+/* Announces the hash of the kernel or program that this process compiles next. If the process that
+ * compiles ahead, or the run that it helps, compiles the same one now, waits: its result comes from
+ * the driver's cache sooner than a second compilation would end. If both begin at once, both
+ * compile it. */
 static void begin_compiling(struct healcl_device *device, uint64_t hash)
 {
     enum { AWAITED_MS = 5000 }; /* the other process may have crashed */
@@ -130,18 +142,22 @@ static void begin_compiling(struct healcl_device *device, uint64_t hash)
     if (!board)
         return;
     const bool is_ahead = device->programs->ahead.is_on;
-    const _Atomic uint64_t *other = is_ahead ? &board->run : &board->ahead;
-    if (*other == hash) {
+    _Atomic uint64_t *mine = is_ahead ? &board->ahead_hash : &board->run_hash;
+    const _Atomic uint64_t *others = is_ahead ? &board->run_hash : &board->ahead_hash;
+    if (*others == hash) {
         size_t span = trace_begin(device->trace, "wait", "wait for the other process");
-        for (int ms = 0; ms < AWAITED_MS && *other == hash; ms++)
-            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        for (int ms = 0; ms < AWAITED_MS && *others == hash; ms++)
+            (void)nanosleep(&(struct timespec){.tv_nsec = NANOSECONDS_PER_MS}, NULL);
         trace_end(device->trace, span);
     }
-    *(is_ahead ? &board->ahead : &board->run) = hash;
+    *mine = hash;
 }
 
 /* ---------------------------------------------------------------- side by side */
 
+/* Adds the program of a launch to those that child processes build. Sources of vendors are not
+ * listed: a child process gets only names of programs. An error is ignored: the program is then
+ * built when it is first launched. */
 void device_list_program(struct healcl_device *device, const struct launch *launch)
 {
     if (!launch->source)
@@ -162,14 +178,18 @@ struct builds {
 };
 
 enum { FREE, TAKEN, BUILT }; /* states of a program */
+enum { PROGRAM_WORDS = 3 };  /* for a child process: its name, options, work-group size */
 
+/* Claims a program for this process. Returns false if another process has claimed or built it.
+ * Atomic, since the states lie in memory shared by the processes. */
 static bool take_program(_Atomic uint32_t *states, size_t program)
 {
-    uint32_t state = FREE;
-    return atomic_compare_exchange_strong(&states[program], &state, TAKEN);
+    uint32_t expected = FREE;
+    return atomic_compare_exchange_strong(&states[program], &expected, TAKEN);
 }
 
-/* Returns how many processes build `programs` programs; this one counts. */
+/* How many processes build `programs` programs, this one included: at most the tunable, the host's
+ * cores, and one for each program. */
 static size_t worker_count(const struct healcl_device *device, size_t programs)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -178,13 +198,18 @@ static size_t worker_count(const struct healcl_device *device, size_t programs)
     return programs < most ? programs : most;
 }
 
+/* Starts the child processes of a list of missing programs. Each gets the same command line:
+ * "healcl BUILDER SELECTOR", then name, options and work-group size of each program. They share an
+ * array of states by which they divide the work. process_count stays 0 if none can be started. */
 static void start_processes(struct builds *builds)
 {
-    enum { AWAITED_SECONDS = 60, SIZE_TEXT = 24 }; /* a driver may hang there */
+    enum { AWAITED_SECONDS = 60, SIZE_TEXT = 24 }; /* a driver may hang in a process */
     const struct healcl_device *device = builds->device;
     const size_t workers = worker_count(device, builds->count);
     char selector[24], (*sizes)[SIZE_TEXT] = calloc(builds->count + 1, sizeof *sizes);
-    const char **arguments = calloc(4 + 3 * builds->count, sizeof *arguments), **next = arguments;
+    /* Three words before the programs, and a final NULL. */
+    const char **arguments = calloc(3 + PROGRAM_WORDS * builds->count + 1, sizeof *arguments);
+    const char **next = arguments;
     void *states = NULL;
     builds->deadline = monotonic_nanoseconds() + UINT64_C(1000000000) * AWAITED_SECONDS;
     snprintf(selector, sizeof selector, "%u:%u", device->info.platform_index,
@@ -211,6 +236,8 @@ static void start_processes(struct builds *builds)
     free(sizes);
 }
 
+/* Whether a child process is still alive. All may have crashed: then nobody builds what they had
+ * taken. */
 static bool any_builder_runs(const struct builds *builds)
 {
     for (size_t i = 0; i < builds->process_count; i++)
@@ -219,7 +246,7 @@ static bool any_builder_runs(const struct builds *builds)
     return false;
 }
 
-/* Whether a program is neither built nor cached nor among the builds. */
+/* Whether a program must be built: it is neither built, nor cached, nor in the list yet. */
 static bool is_missing(const struct builds *builds, const struct device_program *program)
 {
     for (size_t i = 0; i < builds->count; i++)
@@ -229,20 +256,23 @@ static bool is_missing(const struct builds *builds, const struct device_program 
            !cache_has(builds->device->programs->cache_directory, program->binary_name);
 }
 
-/* The largest first: names of transforms and sums, in reverse, come before core's. */
+/* For qsort: sorts by name, backwards. Transforms and sums, which take the compiler longest, then
+ * come before the programs of core. Processes that start with the longest work end at about the
+ * same time. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp((*(struct device_program *const *)b)->name,
                   (*(struct device_program *const *)a)->name);
 }
 
-/* Finds what is missing of a handle's listed programs. Returns NULL if memory runs out. */
+/* Lists the programs of a handle that must be built, the largest first. Returns NULL if memory runs
+ * out. Freed with free(). */
 static struct builds *find_missing(struct healcl_device *device)
 {
-    size_t most = 0;
+    size_t kernel_count = 0;
     for (struct kernel *kernel = device->programs->kernels; kernel; kernel = kernel->next)
-        most++;
-    struct builds *builds = calloc(1, sizeof *builds + most * sizeof *builds->items);
+        kernel_count++;
+    struct builds *builds = calloc(1, sizeof *builds + kernel_count * sizeof *builds->items);
     if (!builds)
         return NULL;
     builds->device = device;
@@ -255,11 +285,12 @@ static struct builds *find_missing(struct healcl_device *device)
     return builds;
 }
 
-/* Builds what no child process has taken, and waits for the others. */
+/* Builds what no child process has taken, and waits until the others are done, have died, or the
+ * deadline has passed. What is then still missing is built at its first launch. The context stays
+ * locked meanwhile, so that other handles do not build the same programs. */
 static void end_builds(struct builds *builds, struct trace *trace)
 {
     struct healcl_device *device = builds->device;
-    /* Others who want the same programs wait. */
     (void)pthread_mutex_lock(&device->shared->lock);
     for (size_t i = 0; i < builds->count; i++) {
         struct device_program *program = builds->items[i];
@@ -267,7 +298,7 @@ static void end_builds(struct builds *builds, struct trace *trace)
             continue;
         const size_t span = trace_begin(trace, "build", trace_keep(trace, program->name));
         if (!program->id)
-            (void)!build(device, program, NULL);
+            (void)!build_or_load(device, program, NULL);
         builds->states[i] = BUILT;
         trace_end(trace, span);
     }
@@ -275,31 +306,38 @@ static void end_builds(struct builds *builds, struct trace *trace)
     for (size_t i = 0; i < builds->count; i++)
         while (builds->states[i] != BUILT && monotonic_nanoseconds() < builds->deadline &&
                any_builder_runs(builds))
-            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+            (void)nanosleep(&(struct timespec){.tv_nsec = NANOSECONDS_PER_MS}, NULL);
     trace_end(trace, span);
     (void)pthread_mutex_unlock(&device->shared->lock);
 }
 
+/* The work of one child process: builds each program that no other process has taken, and caches
+ * its binary. Three arguments describe a program: name, options, work-group size. */
 void device_build_beside(struct healcl_device *device, char *const *arguments, size_t count)
 {
-    _Atomic uint32_t *states = process_shared(count / 3 * sizeof *states);
-    for (size_t i = 0; states && i < count / 3; i++) {
-        char *const *about = arguments + 3 * i;
-        const struct launch launch = {.program = about[0],
+    const size_t programs = count / PROGRAM_WORDS;
+    _Atomic uint32_t *states = process_shared(programs * sizeof *states);
+    for (size_t i = 0; states && i < programs; i++) {
+        char *const *words = arguments + PROGRAM_WORDS * i;
+        const struct launch launch = {.program = words[0],
                                       .kernel = "",
-                                      .options = about[1],
-                                      .local_size = strtoul(about[2], NULL, 10)};
+                                      .options = words[1],
+                                      .local_size = strtoul(words[2], NULL, 10)};
         if (!take_program(states, i))
             continue;
         if (kernel_find(device, &launch, NULL) == HEALCL_OK) {
             struct device_program *program = device->programs->kernels->program;
-            (void)!build(device, program, NULL); /* this process has one thread */
+            (void)!build_or_load(device, program, NULL); /* one thread: no lock is needed */
             program_save(device, program);
         }
         states[i] = BUILT;
     }
 }
 
+/* Starts child processes that build the plan's missing programs, if that is worth it and their
+ * binaries can be cached. The programs are listed on a second handle, which waits in child_builds
+ * until build_missing_of_plan needs it. Any failure only means that programs are built later, one
+ * by one. */
 void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
                         struct trace *trace)
 {
@@ -310,7 +348,7 @@ void device_build_ahead(struct healcl_device *device, const struct program_liste
         !programs->cache_directory || !cache_can_write(programs->cache_directory) ||
         device_open_beside(device, &beside, NULL) != HEALCL_OK)
         return;
-    beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
+    beside->programs->keeps_binaries = false; /* `device` caches them, once kernels have run */
     beside->programs->builder = programs->builder;
     beside->programs->opening_trace = trace;
     lister->list(lister->plan, beside);
@@ -318,17 +356,18 @@ void device_build_ahead(struct healcl_device *device, const struct program_liste
     if (builds)
         start_processes(builds);
     if (builds && builds->process_count > 0) {
-        programs->begun = builds;
+        programs->child_builds = builds;
         return;
     }
     free(builds);
     device_close(beside);
 }
 
+/* Stops the child processes, if any, and closes the handle that listed their programs. */
 void device_build_abandon(struct healcl_device *device)
 {
-    struct builds *builds = device->programs->begun;
-    device->programs->begun = NULL;
+    struct builds *builds = device->programs->child_builds;
+    device->programs->child_builds = NULL;
     if (!builds)
         return;
     for (size_t i = 0; i < builds->process_count; i++)
@@ -337,36 +376,40 @@ void device_build_abandon(struct healcl_device *device)
     free(builds);
 }
 
-/* Before the first program of a plan is built that is neither shared nor cached: has all of them
- * built, side by side. */
-static void build_plan(struct healcl_device *device, const struct device_program *first)
+/* Called before `first`, a program of a plan, is built. Builds all missing programs of the plan
+ * together with child processes, once. Does nothing if `first` is cached: then the others most
+ * likely are, too. */
+static void build_missing_of_plan(struct healcl_device *device, const struct device_program *first)
 {
     struct device_programs *programs = device->programs;
     const struct program_lister lister = programs->lister;
     if (!lister.list || first->text || programs->package ||
-        (!programs->begun && *first->binary_name &&
+        (!programs->child_builds && *first->binary_name &&
          cache_has(programs->cache_directory, first->binary_name)))
         return;
     programs->lister.list = NULL;
-    if (!programs->begun)
+    if (!programs->child_builds)
         device_build_ahead(device, &lister, device->trace);
-    if (!programs->begun)
+    if (!programs->child_builds)
         return;
-    end_builds(programs->begun, device->trace);
-    programs->built += programs->begun->device->programs->built;
+    end_builds(programs->child_builds, device->trace);
+    programs->built += programs->child_builds->device->programs->built;
     device_build_abandon(device);
 }
 
-/* Another handle may build the same program now: this one waits for it. */
-static enum healcl_status build_or_share(struct healcl_device *device,
-                                         struct device_program *program, struct healcl_error *error)
+/* Makes a program ready for use. Another handle may have built it, or failed to: then its result is
+ * used. If the other handle is building it now, waits for the lock. The lock is released while the
+ * plan's programs are built, because that takes it again. */
+static enum healcl_status ensure_program_built(struct healcl_device *device,
+                                               struct device_program *program,
+                                               struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
     (void)pthread_mutex_lock(&device->shared->lock);
-    const bool is_known = program->id || program->failure;
+    const bool is_settled = program->id || program->failure;
     (void)pthread_mutex_unlock(&device->shared->lock);
-    if (!is_known)
-        build_plan(device, program);
+    if (!is_settled)
+        build_missing_of_plan(device, program);
     (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = HEALCL_OK;
     if (program->failure) {
@@ -374,7 +417,8 @@ static enum healcl_status build_or_share(struct healcl_device *device,
         error_because(error, HEALCL_CAUSE_UNSUPPORTED);
     } else if (!program->id) {
         begin_compiling(device, program->hash);
-        status = build(device, program, error);
+        status = build_or_load(device, program, error);
+        /* What the compiler has rejected once, it would reject again at each launch. */
         if (status != HEALCL_OK && error && error->cause == HEALCL_CAUSE_UNSUPPORTED &&
             (programs->keeps_failures || program->text))
             program->failure = strdup(error->message);
@@ -385,6 +429,8 @@ static enum healcl_status build_or_share(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- kernels */
 
+/* Creates the kernel object of a handle. If the program lacks the kernel, others can run its steps,
+ * so that the cause is UNSUPPORTED. */
 static enum healcl_status create_kernel(struct healcl_device *device, struct kernel *kernel,
                                         struct healcl_error *error)
 {
@@ -402,13 +448,15 @@ static enum healcl_status create_kernel(struct healcl_device *device, struct ker
     return HEALCL_DEVICE;
 }
 
+/* Builds the program of a kernel that was found by kernel_find, and creates its kernel object. Adds
+ * the time to the statistics and the trace. */
 static enum healcl_status build_kernel(struct healcl_device *device, const struct launch *launch,
                                        struct kernel *kernel, struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
     struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
     const size_t span = trace_begin(trace, "build", launch->kernel);
-    enum healcl_status status = build_or_share(device, kernel->program, error);
+    enum healcl_status status = ensure_program_built(device, kernel->program, error);
     const bool is_built = status == HEALCL_OK;
     if (is_built) {
         begin_compiling(device, launch_kernel_hash(launch));
@@ -417,10 +465,12 @@ static enum healcl_status build_kernel(struct healcl_device *device, const struc
     trace_end(trace, span);
     device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
     if (!is_built && !kernel->program->failure)
-        kernel_drop(device); /* a program of that name may be added */
+        kernel_drop(device); /* forgets it: a test may add a program of that name */
     return status;
 }
 
+/* The kernel of a launch, built if necessary. kernel_find moves it to the front of the handle's
+ * list, where this function takes it from. The device owns it. */
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error)
 {

@@ -25,14 +25,17 @@ static char *cache_join_path(const char *a, const char *b)
     return text;
 }
 
+/* The folder of cached files in new memory, or NULL if nothing is cached. An empty HEALCL_CACHE_DIR
+ * turns caching off. Relative paths in XDG_CACHE_HOME and HOME are ignored, as the XDG
+ * specification says. */
 char *cache_directory(void)
 {
-    const char *own = getenv("HEALCL_CACHE_DIR");
-    if (own)
-        return *own ? strdup(own) : NULL;
-    const char *cache = getenv("XDG_CACHE_HOME");
-    if (cache && *cache == '/')
-        return cache_join_path(cache, "healcl");
+    const char *healcl_folder = getenv("HEALCL_CACHE_DIR");
+    if (healcl_folder)
+        return *healcl_folder ? strdup(healcl_folder) : NULL;
+    const char *user_folder = getenv("XDG_CACHE_HOME");
+    if (user_folder && *user_folder == '/')
+        return cache_join_path(user_folder, "healcl");
     const char *home = getenv("HOME");
     return home && *home == '/' ? cache_join_path(home, ".cache/healcl") : NULL;
 }
@@ -44,26 +47,29 @@ static const char *const compiler_variables[] = {
     "AMD_OCL_BUILD_OPTIONS_APPEND", "CL_CONFIG_USE_VECTORIZER", "OCLGRIND_BUILD_OPTIONS",
 };
 
+/* Writes the name of a cached file: "<kind>_<hash>". The hash covers the device, its driver, the
+ * texts, and the variables that its compiler reads. A new driver thus finds no old file. */
 void cache_name(const struct device_info *info, const char *kind, size_t count,
                 const char *const *texts, char name[CACHE_NAME_SIZE])
 {
-    enum { OWN = 8, VARIABLES = sizeof compiler_variables / sizeof *compiler_variables };
-    char hash[HASH_SIZE];
-    const char *all[OWN + VARIABLES] = {
+    enum { FIELDS = 8, VARIABLES = sizeof compiler_variables / sizeof *compiler_variables };
+    char texts_hash[HASH_SIZE], name_hash[HASH_SIZE];
+    const char *all[FIELDS + VARIABLES] = {
         info->platform, info->platform_version, info->vendor, info->name,
-        info->version,  info->driver,           kind,         hash};
-    hash_texts(count, texts, hash);
+        info->version,  info->driver,           kind,         texts_hash};
+    hash_texts(count, texts, texts_hash);
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = getenv(compiler_variables[i]);
-        all[OWN + i] = value ? value : "";
+        all[FIELDS + i] = value ? value : "";
     }
-    char key[HASH_SIZE];
-    hash_texts(OWN + VARIABLES, all, key);
-    snprintf(name, CACHE_NAME_SIZE, "%.15s_%s", kind, key);
+    hash_texts(FIELDS + VARIABLES, all, name_hash);
+    snprintf(name, CACHE_NAME_SIZE, "%.15s_%s", kind, name_hash);
 }
 
 /* ---------------------------------------------------------------- reading */
 
+/* Writes the first line of a cached file: its own name and a hash of the contents behind the line.
+ * Returns the line's length. The 2 is the version of this format. */
 size_t cache_head(const char *name, const void *data, size_t bytes, char head[CACHE_HEAD_SIZE])
 {
     char hash[HASH_SIZE];
@@ -71,20 +77,25 @@ size_t cache_head(const char *name, const void *data, size_t bytes, char head[CA
     return (size_t)snprintf(head, CACHE_HEAD_SIZE, "healcl kept 2 %.64s %s\n", name, hash);
 }
 
+/* Checks the first line of a file that was read whole, and moves the contents over that line.
+ * Returns false if the file is damaged, or is another file under this name. */
 bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes)
 {
     char head[CACHE_HEAD_SIZE];
     const unsigned char *line_end = memchr(data, '\n', *bytes);
     if (!line_end)
         return false;
-    const size_t length = (size_t)(line_end - data) + 1, rest = *bytes - length;
-    if (cache_head(name, data + length, rest, head) != length || memcmp(data, head, length) != 0)
+    const size_t head_length = (size_t)(line_end - data) + 1, content_bytes = *bytes - head_length;
+    if (cache_head(name, data + head_length, content_bytes, head) != head_length ||
+        memcmp(data, head, head_length) != 0)
         return false;
-    memmove(data, data + length, rest);
-    *bytes = rest;
+    memmove(data, data + head_length, content_bytes);
+    *bytes = content_bytes;
     return true;
 }
 
+/* Reads a cached file, and returns its contents without the first line in new memory. Returns NULL
+ * if it is missing or damaged: the caller then computes the contents again. */
 unsigned char *cache_read(const char *directory, const char *name, size_t *bytes)
 {
     char *path = cache_join_path(directory, name);
@@ -106,25 +117,27 @@ bool cache_has(const char *directory, const char *name)
     return has;
 }
 
+/* Reads a cached text into a fixed array of `size` bytes, and ends it with a 0. Returns false if
+ * the file is missing, or holds a 0, or is too long. */
 bool cache_read_text(const char *name, size_t size, char *text)
 {
     size_t bytes = 0;
     char *directory = cache_directory();
     unsigned char *data = directory ? cache_read(directory, name, &bytes) : NULL;
-    const bool good = data && bytes > 0 && bytes < size && !memchr(data, 0, bytes);
-    if (good) {
+    const bool is_text = data && bytes > 0 && bytes < size && !memchr(data, 0, bytes);
+    if (is_text) {
         memcpy(text, data, bytes);
         text[bytes] = 0;
     }
     free(data);
     free(directory);
-    return good;
+    return is_text;
 }
 
 /* ---------------------------------------------------------------- writing */
 
-/* Creates all folders of path but its last part, as mkdir -p does. If this fails, creating the file
- * fails as well. */
+/* Creates all folders of a path but its last part, as mkdir -p does. Cuts the path at each slash
+ * for a moment. Errors are ignored: creating the file then fails as well. */
 static void make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -134,6 +147,8 @@ static void make_folders(char *path)
     }
 }
 
+/* Whether files can be written to a folder, which is created if necessary. The joined path ends
+ * with a slash, so that make_folders creates the folder itself too. */
 bool cache_can_write(const char *directory)
 {
     char *path = cache_join_path(directory, "");
@@ -143,6 +158,8 @@ bool cache_can_write(const char *directory)
     return access(directory, W_OK) == 0;
 }
 
+/* Writes the first line and the contents. new_file_commit renames the file when it is complete, and
+ * reports errors of the writes before it. */
 static enum healcl_status cache_write_file(const char *path, const char *name, const void *data,
                                            size_t bytes, struct healcl_error *error)
 {
@@ -154,6 +171,8 @@ static enum healcl_status cache_write_file(const char *path, const char *name, c
     return new_file_commit(&file, error);
 }
 
+/* Caches bytes under a name, and creates the folder if necessary. Other processes see the whole
+ * file or none. */
 enum healcl_status cache_write(const char *directory, const char *name, const void *data,
                                size_t bytes, struct healcl_error *error)
 {
@@ -166,6 +185,8 @@ enum healcl_status cache_write(const char *directory, const char *name, const vo
     return status;
 }
 
+/* Caches a text under a name. Success without a directory is intended: the user has turned caching
+ * off. Then nothing is written, and *path stays NULL. */
 enum healcl_status cache_write_text(const char *name, const char *text, char **path,
                                     struct healcl_error *error)
 {
@@ -181,6 +202,8 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
     return status;
 }
 
+/* Locks the folder of cached files against other processes. Returns an open file that holds the
+ * lock until it is closed, or -1 if the folder cannot be written. */
 int cache_lock(void)
 {
     char *directory = cache_directory(),
@@ -190,13 +213,15 @@ int cache_lock(void)
         make_folders(path);
         file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     }
-    if (file >= 0) /* on a file system without locks nothing is locked */
+    if (file >=
+        0) /* fails on file systems without locks: processes then may overwrite each other */
         (void)flock(file, LOCK_EX);
     free(path);
     free(directory);
     return file;
 }
 
+/* Removes a cached file, if it exists. Failure is harmless: readers check each file. */
 void cache_remove(const char *directory, const char *name)
 {
     char *path = cache_join_path(directory, name);

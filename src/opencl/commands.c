@@ -8,11 +8,14 @@
 
 enum { READ_EVERY = 256 }; /* commands: many live events make some drivers slow */
 
+/* Whether commands are timed by the host's clock: some drivers' event times are useless. */
 static bool is_timed_by_host(const struct healcl_device *device)
 {
     return device->profiling && !device->event_times;
 }
 
+/* Reads one time of an event, in nanoseconds of the device's clock. It is 0 if the queue records no
+ * times, as a caller's queue may. */
 static cl_int event_time(const struct healcl_device *device, cl_event event,
                          cl_profiling_info which, cl_ulong *time)
 {
@@ -21,43 +24,44 @@ static cl_int event_time(const struct healcl_device *device, cl_event event,
     return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
 }
 
-/* The time that the driver took to begin the first launch of a kernel, when it had nothing to wait
- * for. */
+/* Adds the time between the moment when a first launch could begin and its start: PoCL compiles the
+ * kernel then. It could begin once it was submitted and the command before it had ended. */
 static cl_int read_first_launch(struct healcl_device *device, const struct command *before,
                                 const struct command *command)
 {
-    cl_ulong ready = 0;
-    cl_int code = event_time(device, command->event, CL_PROFILING_COMMAND_SUBMIT, &ready);
+    cl_ulong could_begin = 0;
+    cl_int code = event_time(device, command->event, CL_PROFILING_COMMAND_SUBMIT, &could_begin);
     if (code != CL_SUCCESS)
         return code;
-    if (ready < command->queued)
-        ready = command->queued;
-    if (before && ready < before->end)
-        ready = before->end;
-    if (ready == 0 || ready >= command->start)
+    if (could_begin < command->queued)
+        could_begin = command->queued;
+    if (before && could_begin < before->end)
+        could_begin = before->end;
+    if (could_begin == 0 || could_begin >= command->start)
         return CL_SUCCESS;
-    device->first_launch_nanoseconds += command->start - ready;
-    trace_place(device->trace, command->first_span, CLOCK_DEVICE, ready, command->start);
+    device->first_launch_nanoseconds += command->start - could_begin;
+    trace_place(device->trace, command->first_span, CLOCK_DEVICE, could_begin, command->start);
     return CL_SUCCESS;
 }
 
-/* before: the previous command in its queue, or NULL. */
+/* Reads the times of a command that has ended, and releases its event. before: the previous command
+ * in its queue, or NULL. */
 static cl_int read_time(struct healcl_device *device, const struct command *before,
                         struct command *command)
 {
-    static const cl_profiling_info moments[] = {
+    enum { QUEUED, START, END, MOMENTS };
+    static const cl_profiling_info moments[MOMENTS] = {
         CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
-    cl_ulong times[3] = {0};
-    for (size_t i = 0; i < 3 && !is_timed_by_host(device);
-         i++) { /* a caller's queue may lack profiling */
+    cl_ulong times[MOMENTS] = {0};
+    for (size_t i = 0; i < MOMENTS && !is_timed_by_host(device); i++) {
         cl_int code = event_time(device, command->event, moments[i], &times[i]);
         if (code != CL_SUCCESS)
             return code;
     }
-    if (times[2] > times[1]) {
-        command->queued = times[0];
-        command->start = times[1];
-        command->end = times[2];
+    if (times[END] > times[START]) { /* not in a caller's queue that records no times */
+        command->queued = times[QUEUED];
+        command->start = times[START];
+        command->end = times[END];
         command->nanoseconds = command->end - command->start;
         trace_place(device->trace, command->span, CLOCK_DEVICE, command->start, command->end);
         cl_int code = command->is_first ? read_first_launch(device, before, command) : CL_SUCCESS;
@@ -69,7 +73,8 @@ static cl_int read_time(struct healcl_device *device, const struct command *befo
     return CL_SUCCESS;
 }
 
-/* Reads the times of commands that have ended. Does not wait for the others. */
+/* Reads the times of commands that have ended, and stops at the first one that has not. A negative
+ * state of an event is the code of an error. */
 static enum healcl_status read_times(struct healcl_device *device, struct command_log *log,
                                      struct healcl_error *error)
 {
@@ -89,7 +94,8 @@ static enum healcl_status read_times(struct healcl_device *device, struct comman
     return HEALCL_OK;
 }
 
-/* Measures the command's time by the host's clock, for drivers that do not. */
+/* Waits for a command and measures its time by the host's clock, for drivers without useful event
+ * times. The launch that is a kernel's first may include its compilation. */
 static enum healcl_status time_on_host(struct healcl_device *device, struct command *command,
                                        struct healcl_error *error)
 {
@@ -102,6 +108,8 @@ static enum healcl_status time_on_host(struct healcl_device *device, struct comm
     return HEALCL_OK;
 }
 
+/* Adds an enqueued command to a log, which takes over its event. Reads earlier times now and then:
+ * many live events make some drivers slow. command_begin has made room in the log. */
 static enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
                                           const struct command *command, struct healcl_error *error)
 {
@@ -114,21 +122,23 @@ static enum healcl_status command_log_add(struct healcl_device *device, struct c
     return log->count % READ_EVERY == 0 ? read_times(device, log, error) : HEALCL_OK;
 }
 
+/* Prepares a command that is enqueued next: decides if its event is needed, and finds the events
+ * that it must wait for. use: the memory that it uses; NULL: it is on the transfer queue. */
 enum healcl_status command_begin(struct healcl_device *device, struct queued_command *command,
                                  const struct command_use *use, struct healcl_error *error)
 {
     struct command_log *log = command->log;
     command->is_computing = use != NULL;
     command->timed.event = NULL;
-    command->wanted = log || !use || device->overlaps ? &command->timed.event : NULL;
+    command->event_out = log || !use || device->commands_overlap ? &command->timed.event : NULL;
     command->awaited.count = 0;
     if (use)
         TRY(device_await_uploads(device, error));
     if (log)
         NEED_MEMORY(ARRAY_GROW(log->commands, log->count, &log->capacity), error);
     if (log && is_timed_by_host(device)) {
-        (void)WAIT_CL(device->cl, clFinish,
-                      device->compute); /* if it fails, so do the next calls */
+        /* The time of earlier commands must not count. If this fails, so do the next calls. */
+        (void)WAIT_CL(device->cl, clFinish, device->compute);
         command->timed.enqueued = monotonic_nanoseconds();
     }
     if (use)
@@ -136,6 +146,8 @@ enum healcl_status command_begin(struct healcl_device *device, struct queued_com
     return HEALCL_OK;
 }
 
+/* Prepares a read, write or map that is enqueued next. It is timed only for traces, where it
+ * appears under `name`. use: as for command_begin. */
 enum healcl_status transfer_begin(struct healcl_device *device, struct queued_command *command,
                                   const struct command_use *use, const char *name, uint64_t bytes,
                                   struct healcl_error *error)
@@ -149,6 +161,7 @@ enum healcl_status transfer_begin(struct healcl_device *device, struct queued_co
     return command_begin(device, command, use, error);
 }
 
+/* Stores another reference to an event in *last, in place of the one that was there. */
 cl_int event_keep(struct healcl_device *device, cl_event *last, cl_event event)
 {
     const cl_int code = device->cl->clRetainEvent(event);
@@ -160,14 +173,17 @@ cl_int event_keep(struct healcl_device *device, cl_event *last, cl_event event)
     return CL_SUCCESS;
 }
 
+/* Takes over the event of a command that was just enqueued, and gives a reference to each that
+ * needs it: *last, the log, the recent commands that later ones may wait for. */
 enum healcl_status command_end(struct healcl_device *device, struct queued_command *command,
                                cl_event *last, struct healcl_error *error)
 {
-    const bool overlaps = command->is_computing && device->overlaps;
+    const bool overlaps = command->is_computing && device->commands_overlap;
     cl_event event = command->timed.event;
     cl_int code = last ? event_keep(device, last, event) : CL_SUCCESS;
     const bool is_logged = command->log && code == CL_SUCCESS;
-    if (is_logged && overlaps) /* in a caller's out-of-order queue */
+    if (is_logged &&
+        overlaps) /* only in a caller's out-of-order queue: ours is in order if timed */
         code = device->cl->clRetainEvent(event);
     if (overlaps)
         overlap_end(device, event);
@@ -177,6 +193,7 @@ enum healcl_status command_end(struct healcl_device *device, struct queued_comma
     return is_logged ? command_log_add(device, command->log, &command->timed, error) : HEALCL_OK;
 }
 
+/* Drops all commands of a log, and releases the events of those without times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log)
 {
     for (size_t i = log->read; i < log->count; i++)
@@ -186,6 +203,8 @@ void command_log_clear(struct healcl_device *device, struct command_log *log)
     log->read = 0;
 }
 
+/* Waits for the last command of a log, and reads the times of all. The queue is in order if it is
+ * timed: the last one ends last. */
 static enum healcl_status await_log(struct healcl_device *device, struct command_log *log,
                                     struct healcl_error *error)
 {
@@ -196,19 +215,23 @@ static enum healcl_status await_log(struct healcl_device *device, struct command
     return read_times(device, log, error);
 }
 
-/* before: the command that ended last, or NULL. If a driver does not report when a command was
- * queued, the command counts as queued in time. */
+/* A launch's running time, and the idle time of the device before it. That is split: until the
+ * launch was queued the host was late, after that the driver or the device was. before: the command
+ * that ended last, or NULL. */
 static struct launch_times times_of(const struct command *command, const struct command *before)
 {
     struct launch_times times = {.tag = command->tag, .running = command->nanoseconds};
     if (!before || before->end == 0 || command->start <= before->end)
         return times;
-    uint64_t ready = command->queued > before->end ? command->queued : before->end;
-    times.without_command = ready - before->end;
-    times.not_begun = command->start > ready ? command->start - ready : 0;
+    /* A driver that does not report when a command was queued gives 0: it was queued in time. */
+    uint64_t could_begin = command->queued > before->end ? command->queued : before->end;
+    times.without_command = could_begin - before->end;
+    times.not_begun = command->start > could_begin ? command->start - could_begin : 0;
     return times;
 }
 
+/* Waits for all timed commands, passes the times of launches with a tag to `add`, and empties both
+ * logs. A gap after which the host ran a step is not the device's, so it is not counted. */
 enum healcl_status device_take_times(struct healcl_device *device,
                                      void (*add)(void *context, const struct launch_times *times),
                                      void *context, struct healcl_error *error)
@@ -233,35 +256,38 @@ enum healcl_status device_take_times(struct healcl_device *device,
 
 enum { CLOCK_READINGS = 5 }; /* the best one counts */
 
-/* OpenCL 1.2 has no query for the device's time. But a write is queued after the host began to
- * enqueue it, and has ended when the host has waited for it. The remaining interval bounds the
- * error between the clocks. A driver that does not report when it was queued reports the start. A
- * barrier would not need memory, but NVIDIA's driver has no times for barriers and markers. */
+/* Reads both clocks by a small write to the device. OpenCL 1.2 has no query for the device's time.
+ * But a write is queued after the host began to enqueue it, and has ended when the host has waited
+ * for it. What remains of the host's interval bounds the error between the clocks. A barrier would
+ * not need memory, but NVIDIA's driver has no times for barriers and markers. */
 static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem memory,
                                            struct clock_pair *pair, struct healcl_error *error)
 {
     static const cl_int data = 0;
     cl_event event = NULL;
-    cl_ulong first = 0, end = 0;
-    uint64_t before = monotonic_nanoseconds();
+    cl_ulong queued = 0, end = 0;
+    const uint64_t host_start = monotonic_nanoseconds();
     TRY_CALL(error, device->cl, clEnqueueWriteBuffer, device->compute, memory, CL_FALSE, 0,
              sizeof data, &data, 0, NULL, &event);
     const cl_int waited = WAIT_CL(device->cl, clWaitForEvents, 1, &event);
-    uint64_t on_host = monotonic_nanoseconds() - before;
-    cl_int code = event_time(device, event, CL_PROFILING_COMMAND_QUEUED, &first);
-    if (code == CL_SUCCESS && first == 0)
-        code = event_time(device, event, CL_PROFILING_COMMAND_START, &first);
+    const uint64_t host_interval = monotonic_nanoseconds() - host_start;
+    cl_int code = event_time(device, event, CL_PROFILING_COMMAND_QUEUED, &queued);
+    if (code == CL_SUCCESS && queued == 0) /* not reported by all drivers */
+        code = event_time(device, event, CL_PROFILING_COMMAND_START, &queued);
     if (code == CL_SUCCESS)
         code = event_time(device, event, CL_PROFILING_COMMAND_END, &end);
     (void)device->cl->clReleaseEvent(event);
     TRY_CL(error, "clWaitForEvents", waited);
     TRY_CL(error, "clGetEventProfilingInfo", code);
-    uint64_t on_device = end > first ? end - first : 0;
-    uint64_t bound = on_host > on_device ? (on_host - on_device + 1) / 2 : 0;
-    *pair = (struct clock_pair){before + bound, first, bound};
+    /* The device's interval lies somewhere in the host's, most likely in the middle. */
+    const uint64_t interval = end > queued ? end - queued : 0;
+    const uint64_t margin = host_interval > interval ? (host_interval - interval + 1) / 2 : 0;
+    *pair = (struct clock_pair){.host = host_start + margin, .device = queued, .error = margin};
     return HEALCL_OK;
 }
 
+/* Reads both clocks several times and returns the most exact pair. *advance: whether the device's
+ * clock moved between the readings; rusticl's does not. */
 enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
                                       bool *advance, struct healcl_error *error)
 {
@@ -270,14 +296,14 @@ enum healcl_status device_read_clocks(struct healcl_device *device, struct clock
         device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &code);
     TRY_CL(error, "clCreateBuffer", code);
     enum healcl_status status = HEALCL_OK;
-    uint64_t first = 0;
+    uint64_t first_time = 0;
     for (int i = 0; i < CLOCK_READINGS && status == HEALCL_OK; i++) {
         struct clock_pair pair = {0};
         status = read_clocks_once(device, memory, &pair, error);
         if (i == 0 || pair.error < best->error)
             *best = pair;
-        first = i == 0 ? pair.device : first;
-        *advance = pair.device > first;
+        first_time = i == 0 ? pair.device : first_time;
+        *advance = pair.device > first_time;
     }
     (void)device->cl->clReleaseMemObject(memory);
     return status;
@@ -285,6 +311,9 @@ enum healcl_status device_read_clocks(struct healcl_device *device, struct clock
 
 /* ---------------------------------------------------------------- begin and end */
 
+/* Starts or stops timing commands. The compute queue is replaced, since OpenCL cannot change a
+ * queue. Decides if the driver's times or the host's clock are used: by trying if the device's
+ * clock advances. */
 enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
                                         struct healcl_error *error)
 {
@@ -293,12 +322,15 @@ enum healcl_status device_set_profiling(struct healcl_device *device, bool profi
     TRY(device_renew_compute(device, profiling, error));
     device->event_times = false;
     struct clock_pair ignored;
-    if (profiling && !(device->callers.queue && !device->queue_takes_times))
+    const bool records_times = !device->options.queue || device->queue_takes_times;
+    if (profiling && records_times)
         TRY(device_read_clocks(device, &ignored, &device->event_times, error));
     device->profiling = profiling;
     return HEALCL_OK;
 }
 
+/* Begins to record the device's commands in a trace. Both queues must record times. The clocks are
+ * read now and at the end, so that times can be converted even if they drift. */
 enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
                                       struct healcl_error *error)
 {
@@ -313,6 +345,8 @@ enum healcl_status device_trace_begin(struct healcl_device *device, struct trace
     return HEALCL_OK;
 }
 
+/* Ends a trace: converts times of the device's clock to the host's. If the clocks cannot be read
+ * again, uses their distance at the beginning. */
 void device_trace_end(struct healcl_device *device)
 {
     struct clock_pair last = {.host = 0};
@@ -328,6 +362,8 @@ void device_trace_end(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- copies */
 
+/* Enqueues a copy between buffers. The arguments only say what memory it writes and reads, so that
+ * it is ordered with launches. */
 enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
                                uint64_t from_offset, const struct buffer *to, uint64_t to_offset,
                                uint64_t bytes, const void *tag, struct healcl_error *error)
@@ -354,6 +390,8 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
 
 /* ---------------------------------------------------------------- others' commands */
 
+/* Calls a function of the user's, such as a vendor's operation, that enqueues commands itself. Its
+ * memory accesses are unknown, so an out-of-order queue must be empty before and after it. */
 enum healcl_status device_call(struct healcl_device *device,
                                enum healcl_status (*function)(void *context,
                                                               struct healcl_error *error),
@@ -361,10 +399,10 @@ enum healcl_status device_call(struct healcl_device *device,
 {
     TRY(device_await_uploads(device, error));
     device->commands++;
-    if (device->overlaps)
+    if (device->commands_overlap)
         TRY_CL(error, "clFinish", device_finish_compute(device));
     TRY(function(context, error));
-    if (device->overlaps)
+    if (device->commands_overlap)
         TRY_CL(error, "clFinish", device_finish_compute(device));
     return HEALCL_OK;
 }

@@ -8,6 +8,8 @@
 
 /* ---------------------------------------------------------------- handles on a context */
 
+/* Ends a handle's part in its context, and its turn. The last handle also frees what handles share:
+ * programs, package, locks. */
 static void context_leave(struct healcl_device *device)
 {
     struct device_context *shared = device->shared;
@@ -28,15 +30,17 @@ static void context_leave(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- create and release */
 
+/* Creates an OpenCL context for the device, or takes a reference to the one that the caller gave.
+ * Drivers may hang or crash here, so the call is announced (waiting_driver). */
 static enum healcl_status create_context(struct healcl_device *device, struct healcl_error *error)
 {
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)device->info.platform_id, 0};
     cl_int code = CL_SUCCESS;
     waiting_driver(device->info.platform);
-    if (device->callers.context) {
-        TRY_CALL(error, device->cl, clRetainContext, device->callers.context);
-        device->context = device->callers.context;
+    if (device->options.context) {
+        TRY_CALL(error, device->cl, clRetainContext, device->options.context);
+        device->context = device->options.context;
         return HEALCL_OK;
     }
     waiting_begin("clCreateContext");
@@ -48,8 +52,10 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
     return HEALCL_OK;
 }
 
-/* Errors are ignored from here on: everything is released in any case. */
-static void commands_clear(struct healcl_device *device)
+/* Waits for the commands of a handle that is being closed, and frees what belongs to them: logs,
+ * events, staging memory, pooled buffers. Errors are ignored: everything is released in any case.
+ */
+static void release_commands(struct healcl_device *device)
 {
     const struct opencl *cl = device->cl;
     if (device->compute)
@@ -60,10 +66,10 @@ static void commands_clear(struct healcl_device *device)
     command_log_clear(device, &device->transfers);
     free(device->launches.commands);
     free(device->transfers.commands);
-    if (device->upload)
-        (void)cl->clReleaseEvent(device->upload);
-    if (device->marker)
-        (void)cl->clReleaseEvent(device->marker);
+    if (device->last_upload)
+        (void)cl->clReleaseEvent(device->last_upload);
+    if (device->poll_marker)
+        (void)cl->clReleaseEvent(device->poll_marker);
     staging_release(device);
     device_pool_empty(device);
     free(device->pool);
@@ -71,16 +77,19 @@ static void commands_clear(struct healcl_device *device)
     free(device->recent);
 }
 
+/* Closes a handle, also one that was opened only in part. Commands may use programs and buffers, so
+ * they are released first. Queues end before the turn does: then no other handle's commands run
+ * beside them. */
 void device_close(struct healcl_device *device)
 {
     device_turn_begin(device);
-    commands_clear(device);
+    release_commands(device);
     device_programs_release(device);
     if (device->transfer)
         (void)device->cl->clReleaseCommandQueue(device->transfer);
     if (device->compute)
         (void)device->cl->clReleaseCommandQueue(device->compute);
-    context_leave(device); /* and the turn ends */
+    context_leave(device); /* also ends the turn */
     if (device->context)
         (void)device->cl->clReleaseContext(device->context);
     free(device->programs);
@@ -89,18 +98,20 @@ void device_close(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- open and close */
 
-/* With a package the tuning that it was made with: the same variants are picked then. */
+/* The tuning that a handle is opened with. With a package, it is the tuning that the package was
+ * compiled with: other values would choose programs that it lacks. A tuning that cannot be
+ * understood is then an error of the package, not of the user. */
 static enum healcl_status tuning_of(struct healcl_device *device, struct device_tuning *tuning,
                                     struct healcl_error *error)
 {
     const struct package *package = device->programs->package;
-    char what[600];
+    char source[600];
     if (!package)
         return tuning_of_device(&device->info, tuning, error);
-    snprintf(what, sizeof what, "the tuning of package " PATH_FORMAT, package->path);
+    snprintf(source, sizeof source, "the tuning of package " PATH_FORMAT, package->path);
     *tuning = tuning_default(&device->info);
     tuning->tuned_by = TUNED_BY_PACKAGE;
-    if (tuning_parse(tuning, package_text(package, "tuning"), what, &device->info, error) ==
+    if (tuning_parse(tuning, package_text(package, "tuning"), source, &device->info, error) ==
         HEALCL_OK)
         return HEALCL_OK;
     if (error)
@@ -108,6 +119,7 @@ static enum healcl_status tuning_of(struct healcl_device *device, struct device_
     return HEALCL_REFUSED;
 }
 
+/* Stores findings of the self-test, and chooses the tuning again: defaults depend on them. */
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
                                         bool launches_overlap, struct healcl_error *error)
 {
@@ -118,7 +130,7 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
     return device_set_tuning(device, &tuning, error);
 }
 
-/* The index of the device that the caller names by its id. */
+/* The index of the device that the caller names by its OpenCL id. Fails if it cannot be used. */
 static enum healcl_status find_device(const struct device_info *list, size_t count, cl_device_id id,
                                       size_t *index, struct healcl_error *error)
 {
@@ -128,6 +140,8 @@ static enum healcl_status find_device(const struct device_info *list, size_t cou
     FAIL(error, HEALCL_USAGE, "no platform lists the given device");
 }
 
+/* Lists all devices and copies the info of the one that the options name, by its id or by a
+ * selector. */
 static enum healcl_status device_choose(const struct opencl *cl,
                                         const struct healcl_device_options *options,
                                         struct device_info *info, struct healcl_error *error)
@@ -144,6 +158,8 @@ static enum healcl_status device_choose(const struct opencl *cl,
     return status;
 }
 
+/* Prepares a handle for its device: package, tuning, choices between vendors' kernels, context,
+ * queues, cache. After an error the caller closes the handle. */
 static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
@@ -163,33 +179,37 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
-/* shared: the context of other handles, or NULL for one of its own. */
+/* Allocates a handle. shared: the context of other handles, which it joins; or NULL: it gets its
+ * own. Counts the handle in its context. */
 static enum healcl_status new_device(struct device_context *shared, struct healcl_device **device,
                                      struct healcl_error *error)
 {
-    struct healcl_device *made = calloc(1, sizeof *made);
+    struct healcl_device *handle = calloc(1, sizeof *handle);
     struct device_programs *programs = calloc(1, sizeof *programs);
-    struct device_context *entered = shared ? shared : calloc(1, sizeof *entered);
-    if (!made || !programs || !entered) {
-        free(made);
+    struct device_context *context = shared ? shared : calloc(1, sizeof *context);
+    if (!handle || !programs || !context) {
+        free(handle);
         free(programs);
         if (!shared)
-            free(entered);
+            free(context);
         NO_MEMORY(error);
     }
     if (!shared) {
-        recursive_mutex_init(&entered->turn);
-        pthread_mutex_init(&entered->lock, NULL);
+        recursive_mutex_init(&context->turn);
+        pthread_mutex_init(&context->lock, NULL);
     }
-    pthread_mutex_lock(&entered->lock);
-    entered->handles++;
-    pthread_mutex_unlock(&entered->lock);
-    made->shared = entered;
-    made->programs = programs;
-    *device = made;
+    pthread_mutex_lock(&context->lock);
+    context->handles++;
+    pthread_mutex_unlock(&context->lock);
+    handle->shared = context;
+    handle->programs = programs;
+    *device = handle;
     return HEALCL_OK;
 }
 
+/* Opens a device without a self-test. After an error *device is NULL, and all is released. A queue
+ * in the options is ignored: device_take_queue takes it later, because the self-test must not run
+ * on a caller's queue. */
 enum healcl_status device_open_with(const struct opencl *cl,
                                     const struct healcl_device_options *options,
                                     struct healcl_device **device, struct healcl_error *error)
@@ -201,9 +221,9 @@ enum healcl_status device_open_with(const struct opencl *cl,
     TRY(new_device(NULL, &opened, error));
     opened->cl = cl;
     opened->info = info;
-    opened->callers = *options;
-    opened->callers.queue = NULL; /* until it is taken */
-    opened->callers.package = NULL;
+    opened->options = *options;
+    opened->options.queue = NULL;   /* until device_take_queue */
+    opened->options.package = NULL; /* the string is the caller's; programs->package replaces it */
     enum healcl_status status =
         options->package ? package_read(options->package, &opened->programs->package, error)
                          : HEALCL_OK;
@@ -221,6 +241,7 @@ enum healcl_status device_open_with(const struct opencl *cl,
     return HEALCL_OK;
 }
 
+/* Opens the device that a selector names, without a self-test and without options. */
 enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                struct healcl_device **device, struct healcl_error *error)
 {
@@ -233,6 +254,8 @@ enum healcl_status device_open(const struct opencl *cl, const char *selector,
 
 /* ---------------------------------------------------------------- another handle */
 
+/* Gives a handle its own queues on the context of another handle. If the caller gave that handle a
+ * queue, both use that queue. */
 static enum healcl_status create_beside(struct healcl_device *device, struct healcl_device *first,
                                         struct healcl_error *error)
 {
@@ -240,35 +263,37 @@ static enum healcl_status create_beside(struct healcl_device *device, struct hea
     device->context = first->context;
     device_turn_begin(device);
     enum healcl_status status = device_create_queues(device, error);
-    if (status == HEALCL_OK && first->callers.queue)
-        status = device_take_queue(device, first->callers.queue, error);
+    if (status == HEALCL_OK && first->options.queue)
+        status = device_take_queue(device, first->options.queue, error);
     device_turn_end(device);
     return status;
 }
 
-/* Copies what the handles on a context have alike, each its own. */
+/* Copies the settings of another handle on the context, so that both choose the same programs. */
 static enum healcl_status copy_settings(struct healcl_device *device,
                                         const struct healcl_device *first,
                                         struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
-    const struct device_programs *others = first->programs;
+    const struct device_programs *source = first->programs;
     device->cl = first->cl;
     device->info = first->info;
     device->tuning = first->tuning;
-    device->callers = first->callers;
-    device->callers.queue = NULL; /* until it is taken */
-    programs->package = others->package;
-    programs->added = others->added;
-    programs->choices = others->choices;
-    programs->keeps_binaries = others->keeps_binaries;
-    programs->distrusted = others->distrusted;
-    programs->forced_unsupported = others->forced_unsupported;
-    programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
-    NEED_MEMORY(programs->cache_directory || !others->cache_directory, error);
+    device->options = first->options;
+    device->options.queue = NULL; /* until device_take_queue */
+    programs->package = source->package;
+    programs->added = source->added;
+    programs->choices = source->choices;
+    programs->keeps_binaries = source->keeps_binaries;
+    programs->distrusted = source->distrusted;
+    programs->forced_unsupported = source->forced_unsupported;
+    programs->cache_directory = source->cache_directory ? strdup(source->cache_directory) : NULL;
+    NEED_MEMORY(programs->cache_directory || !source->cache_directory, error);
     return HEALCL_OK;
 }
 
+/* Opens another handle on the context of `first`, for another thread: handles share programs, but
+ * not queues, kernels and buffers. After an error *device is unchanged. */
 enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
                                       struct healcl_error *error)
 {

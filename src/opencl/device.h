@@ -139,7 +139,7 @@ struct buffer {
     cl_mem slab;          /* the slab that it is a part of, or NULL */
     uint64_t slab_offset; /* in bytes */
     uint64_t place;       /* the number of a struct buffer_place, or 0 */
-    uint64_t epoch;       /* the device's epoch when it was released to the pool */
+    uint64_t released_at; /* the device's finish_count when the pool got it */
     uint64_t serial;      /* of the memory: unique in the device's life */
     bool is_adopted;      /* the memory belongs to a caller, who has another reference */
 };
@@ -176,13 +176,13 @@ struct healcl_device {
     const struct opencl *cl;
     struct device_context *shared;
     struct device_programs *programs;     /* programs.h */
-    struct healcl_device_options callers; /* the caller's log, memory, and queue or NULL */
+    struct healcl_device_options options; /* the caller's log, memory, and queue or NULL */
     struct device_info info;
     struct device_tuning tuning;
     cl_context context;
     cl_command_queue compute, transfer;
     bool queue_takes_times; /* the caller's queue records times */
-    bool overlaps;          /* the compute queue is out of order */
+    bool commands_overlap;  /* the compute queue is out of order */
     struct recent_commands *recent;
     bool profiling;      /* commands of the compute queue are timed */
     bool event_times;    /* while profiling: by the driver; else by the host's clock */
@@ -202,19 +202,19 @@ struct healcl_device {
     bool host_worked;    /* since the last command, on a step */
     struct buffer *pool; /* for reuse, the most recently released last */
     size_t pool_count, pool_capacity;
-    cl_mem slab;        /* the source of new parts, or NULL */
-    uint64_t slab_used; /* bytes of it */
-    bool lacks_parts;   /* it does not support sub-buffers */
-    uint64_t epoch;     /* number of waits for the compute queue */
-    cl_event marker;    /* of device_poll, or NULL */
+    cl_mem slab;            /* the source of new parts, or NULL */
+    uint64_t slab_used;     /* bytes of it */
+    bool lacks_sub_buffers; /* it does not support sub-buffers */
+    uint64_t finish_count;  /* how often the compute queue was found empty */
+    cl_event poll_marker;   /* of device_poll, or NULL */
     struct memory_bound {
         uint64_t bytes; /* 0: no bound */
         enum healcl_status (*make_room)(void *context, uint64_t bytes, struct healcl_error *error);
         void *context;
     } bound; /* of bytes_live */
     struct staging staging;
-    cl_event upload;               /* the last upload, until the compute queue waits for it */
-    uint32_t unflushed;            /* launches since the compute queue was flushed */
+    cl_event last_upload;          /* on the transfer queue; NULL once the compute queue waits */
+    uint32_t unflushed_launches;   /* launches since the compute queue was flushed */
     struct command_log launches;   /* on the compute queue, while profiling */
     struct command_log transfers;  /* on the transfer queue, while tracing */
     struct trace *trace;           /* or NULL */

@@ -46,7 +46,7 @@ void overlap_begin(struct healcl_device *device, const struct command_use *use,
                    struct awaited_events *awaited);
 
 /* Must be called after the command of overlap_begin was enqueued. Takes over its event, which must
- * not be NULL if device->overlaps is set. */
+ * not be NULL if device->commands_overlap is set. */
 void overlap_end(struct healcl_device *device, cl_event event);
 
 /* Forgets all commands: they have ended. */
@@ -114,14 +114,14 @@ struct queued_command {
     struct command timed;
     struct command_log *log; /* that times it, or NULL */
     bool is_computing;       /* on the compute queue */
-    cl_event *wanted;        /* its event is written there; NULL: it is not needed */
+    cl_event *event_out;     /* its event is written there; NULL: it is not needed */
     struct awaited_events awaited;
 };
 
 /* The events that a command waits for, and its own, as arguments for clEnqueue... functions. */
 #define EVENTS(command)                                                                     \
     (command).awaited.count, (command).awaited.count > 0 ? (command).awaited.events : NULL, \
-        (command).wanted
+        (command).event_out
 
 /* Must be called before a command is enqueued, again for each attempt. Its log, and what it is
  * timed as, are set. use: NULL for a command on the transfer queue. If the host's clock is used,

@@ -32,7 +32,8 @@ static const char *address_name(cl_kernel_arg_address_qualifier code)
 
 enum { WORD_SIZE = 41 }; /* longer types and names are cut */
 
-/* Writes "?" if the driver does not answer, or not with printable text. */
+/* Asks the driver for the type or name of a kernel's argument, for comparing or for a message.
+ * Writes "?" if the driver does not answer, or not with printable text. */
 static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint index,
                      cl_kernel_arg_info what, char word[WORD_SIZE])
 {
@@ -48,9 +49,9 @@ static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint i
 
 /* ---------------------------------------------------------------- what a manifest gives */
 
-/* Bytes of a known integer type; 3 for a known type that is not an integer, because manifests give
- * nothing of this size; 0 for an unknown type. Drivers may write "unsigned int", "unsignedint" or
- * "uint". */
+/* The size of an integer type of OpenCL C, signed or not, with const or without. 0 for an unknown
+ * type. A floating-point type gives 3: it is known, but no element of a tensor has this size.
+ * Drivers may write "unsigned int", "unsignedint" or "uint", so prefixes are removed in order. */
 static size_t integer_bytes(const char *type)
 {
     static const char *const prefixes[] = {"const ", "volatile ", "unsigned", "signed", " ", "u"};
@@ -68,9 +69,11 @@ static size_t integer_bytes(const char *type)
     return 0;
 }
 
-/* Elements must have the size of the tensor's, signed or not, or be vectors of such elements. A
- * type that is not known may be anything. */
-static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type, size_t bytes)
+/* Whether a kernel's argument of this type takes the memory of a tensor. Its elements must have the
+ * size of the tensor's, signed or not, or be vectors of them such as "long4". An unknown type may
+ * be anything. */
+static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type,
+                         size_t element_size)
 {
     char element[WORD_SIZE];
     snprintf(element, sizeof element, "%s", type);
@@ -78,11 +81,13 @@ static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *ty
     while (length > 0 && strchr(" 0123456789", element[length - 1]))
         length--;
     element[length] = 0;
-    const size_t known = integer_bytes(element);
+    const size_t type_size = integer_bytes(element);
     return (address == CL_KERNEL_ARG_ADDRESS_GLOBAL || address == CL_KERNEL_ARG_ADDRESS_CONSTANT) &&
-           strncmp(type, "image", 5) != 0 && (known == 0 || known == bytes);
+           strncmp(type, "image", 5) != 0 && (type_size == 0 || type_size == element_size);
 }
 
+/* Whether a kernel's argument of this type takes a 64-bit integer by value. An unknown type may be
+ * one. */
 static bool takes_long(cl_kernel_arg_address_qualifier address, const char *type)
 {
     const size_t bytes = integer_bytes(type);
@@ -92,7 +97,8 @@ static bool takes_long(cl_kernel_arg_address_qualifier address, const char *type
 
 enum { GIVEN_SIZE = 160 };
 
-/* A description such as "the memory of 'a', int64" or "a long, 'size(a)'". */
+/* Describes what a manifest gives as an argument: "the memory of 'a', int64" or "a long,
+ * 'size(a)'". */
 static const char *given_text(const struct launch_argument *argument, char text[GIVEN_SIZE])
 {
     const char *name = argument->name ? argument->name : "";
@@ -103,55 +109,62 @@ static const char *given_text(const struct launch_argument *argument, char text[
     return text;
 }
 
-static enum healcl_status wrong(struct healcl_device *device)
+/* Notes that the manifest describes its kernel wrongly, and returns the status of the error. The
+ * caller then blames the manifest, and does not add the kernel's name to the message. */
+static enum healcl_status blame_manifest(struct healcl_device *device)
 {
     device->programs->manifest_is_wrong = true;
     return HEALCL_REFUSED;
 }
 
-/* *told: whether the driver reports what the kernel expects. */
+/* Compares one argument of a kernel with what its manifest gives. *reports: false if the driver
+ * does not report what the kernel expects; then nothing is checked. */
 static enum healcl_status check_argument(struct healcl_device *device, cl_kernel id,
-                                         const struct launch *launch, uint32_t i, bool *told,
+                                         const struct launch *launch, uint32_t i, bool *reports,
                                          struct healcl_error *error)
 {
     char type[WORD_SIZE], name[WORD_SIZE], given[GIVEN_SIZE];
     const struct launch_argument *argument = &launch->arguments[i];
-    cl_kernel_arg_address_qualifier code = 0;
+    cl_kernel_arg_address_qualifier qualifier = 0;
     const cl_int answer = device->cl->clGetKernelArgInfo(id, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
-                                                         sizeof code, &code, NULL);
-    const char *address = address_name(code);
-    *told = answer == CL_SUCCESS && address;
-    if (!*told)
+                                                         sizeof qualifier, &qualifier, NULL);
+    const char *address = address_name(qualifier);
+    *reports = answer == CL_SUCCESS && address;
+    if (!*reports)
         return HEALCL_OK;
     ask_word(device, id, i, CL_KERNEL_ARG_TYPE_NAME, type);
-    if (argument->buffer ? takes_memory(code, type, argument->size) : takes_long(code, type))
+    if (argument->buffer ? takes_memory(qualifier, type, argument->size)
+                         : takes_long(qualifier, type))
         return HEALCL_OK;
     ask_word(device, id, i, CL_KERNEL_ARG_NAME, name);
-    FAIL(error, wrong(device),
+    FAIL(error, blame_manifest(device),
          "%s: kernel '%s' takes '%s%s %s' as argument %u, but the manifest gives %s",
          launch->manifest.file, launch->kernel, address, type, name, i + 1,
          given_text(argument, given));
 }
 
+/* Compares a vendor's kernel with the arguments of its manifest, once. Wrong kinds of arguments
+ * crash some drivers. If the driver does not report arguments, warns once. Kernels of cached
+ * binaries were checked when they were built. */
 static enum healcl_status kernel_check_arguments(struct healcl_device *device,
                                                  struct kernel *kernel, const struct launch *launch,
                                                  struct healcl_error *error)
 {
     cl_uint count = launch->argument_count;
-    bool told = device->cl->clGetKernelArgInfo != NULL;
+    bool driver_reports = device->cl->clGetKernelArgInfo != NULL; /* OpenCL 1.0 lacks it */
     if (kernel->is_checked || kernel->program->loaded)
         return HEALCL_OK;
     if (device->cl->clGetKernelInfo(kernel->id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) !=
         CL_SUCCESS)
-        told = false;
+        driver_reports = false;
     else if (count != launch->argument_count)
-        FAIL(error, wrong(device),
+        FAIL(error, blame_manifest(device),
              "%s: kernel '%s' takes %u arguments, but the manifest gives %u, tensors' offsets and "
              "strides included",
              launch->manifest.file, launch->kernel, count, launch->argument_count);
-    for (uint32_t i = 0; told && i < count; i++)
-        TRY(check_argument(device, kernel->id, launch, i, &told, error));
-    if (!told && !device->programs->arguments_unknown) {
+    for (uint32_t i = 0; driver_reports && i < count; i++)
+        TRY(check_argument(device, kernel->id, launch, i, &driver_reports, error));
+    if (!driver_reports && !device->programs->arguments_unknown) {
         device_log(device, "%s", ARGUMENTS_UNKNOWN);
         device->programs->arguments_unknown = true;
     }
@@ -159,12 +172,13 @@ static enum healcl_status kernel_check_arguments(struct healcl_device *device,
     return HEALCL_OK;
 }
 
+/* Fails with the argument of a manifest that clSetKernelArg has rejected. */
 static enum healcl_status kernel_argument_refused(struct healcl_device *device,
                                                   const struct launch *launch, uint32_t i,
                                                   cl_int code, struct healcl_error *error)
 {
     char given[GIVEN_SIZE];
-    FAIL(error, wrong(device),
+    FAIL(error, blame_manifest(device),
          "%s: kernel '%s' does not take argument %u as the manifest gives it, %s: %s",
          launch->manifest.file, launch->kernel, i + 1, given_text(&launch->arguments[i], given),
          opencl_error_name(code));
@@ -172,6 +186,8 @@ static enum healcl_status kernel_argument_refused(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- arguments */
 
+/* Sets argument i of a kernel object: memory, or a value. If the driver rejects an argument of a
+ * vendor's kernel, the manifest is to blame. */
 static enum healcl_status set_argument(struct healcl_device *device, const struct launch *launch,
                                        cl_kernel id, uint32_t i, struct healcl_error *error)
 {
@@ -190,15 +206,17 @@ static enum healcl_status set_argument(struct healcl_device *device, const struc
     return HEALCL_DEVICE;
 }
 
-/* Sets the arguments that the kernel object does not have yet. */
+/* Sets the arguments of a launch. A launch with its own kernel object sets only memory that has
+ * changed: each memory has a serial number. If setting fails, the serial 0 makes the next launch
+ * try again. */
 static enum healcl_status set_arguments(struct healcl_device *device, const struct launch *launch,
                                         const struct kernel *kernel,
                                         const struct kernel_object *own, struct healcl_error *error)
 {
-    enum { SET = 1 }; /* a value */
+    enum { VALUE_SERIAL = 1 }; /* a value does not change once it is set */
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct buffer *buffer = launch->arguments[i].buffer;
-        const uint64_t serial = buffer ? buffer->serial : SET;
+        const uint64_t serial = buffer ? buffer->serial : VALUE_SERIAL;
         if (own && own->serials[i] == serial)
             continue;
         if (own)
@@ -212,6 +230,8 @@ static enum healcl_status set_arguments(struct healcl_device *device, const stru
 
 /* ---------------------------------------------------------------- launches */
 
+/* Adds a span for a launch to the trace, with what describes its kernel. Texts are copied into the
+ * trace, which may outlive the kernel. */
 static size_t trace_kernel(struct trace *trace, const struct launch *launch,
                            const struct kernel *kernel)
 {
@@ -229,7 +249,8 @@ static size_t trace_kernel(struct trace *trace, const struct launch *launch,
     return index;
 }
 
-/* Traces the time before a driver starts a kernel for the first time: PoCL compiles it then. */
+/* Adds a span for the time before a driver starts a kernel for the first time: PoCL compiles it
+ * then. Placed in time once the launch has ended. */
 static size_t trace_first_launch(struct trace *trace, const char *kernel)
 {
     char name[96];
@@ -240,6 +261,8 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
 }
 
+/* Enqueues a launch whose arguments are set, and has it timed if the device is profiling. Tries
+ * again with an empty pool if the device is out of memory. */
 static enum healcl_status enqueue_timed(struct healcl_device *device, const struct launch *launch,
                                         struct kernel *kernel, cl_kernel id,
                                         struct healcl_error *error)
@@ -253,8 +276,8 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
         if (device->trace)
             command.timed.span = trace_kernel(device->trace, launch, kernel);
     }
-    /* A driver may compile a kernel when it first runs. This launch does not overlap with others:
-     * it shortens a cold start on PoCL. */
+    /* A driver may compile a kernel when it first runs. That launch does not overlap with others:
+     * a cold start on PoCL is then shorter. */
     const struct command_use everything = {0},
                              arguments = {.argument_count = launch->argument_count,
                                           .arguments = launch->arguments,
@@ -280,15 +303,19 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
     return command_end(device, &command, NULL, error);
 }
 
-/* Names the kernel in an error, unless the error does so. */
-static enum healcl_status of_kernel(const struct healcl_device *device, const char *name,
-                                    enum healcl_status status, struct healcl_error *error)
+/* Puts the kernel's name before the message of an error, unless the message already has it, as
+ * those about manifests do. Returns the status. */
+static enum healcl_status name_kernel_in_error(const struct healcl_device *device, const char *name,
+                                               enum healcl_status status,
+                                               struct healcl_error *error)
 {
     if (status != HEALCL_OK && !device->programs->manifest_is_wrong)
         error_prefix(error, "kernel '%s': ", name);
     return status;
 }
 
+/* Sets a launch's arguments and enqueues it. Flushes from time to time, so that the device starts
+ * while the host continues. own: the launch's own kernel object, or NULL. */
 enum healcl_status device_enqueue(struct healcl_device *device, const struct launch *launch,
                                   struct kernel *kernel, const struct kernel_object *own,
                                   struct healcl_error *error)
@@ -299,17 +326,18 @@ enum healcl_status device_enqueue(struct healcl_device *device, const struct lau
     if (status == HEALCL_OK)
         status = enqueue_timed(device, launch, kernel, own ? own->id : kernel->id, error);
     if (status != HEALCL_OK)
-        return of_kernel(device, launch->kernel, status, error);
+        return name_kernel_in_error(device, launch->kernel, status, error);
     if (observer && launch->variant)
         observer->launched(observer->context, launch->kind, launch->variant, launch->kernel,
                            own != NULL);
-    if (++device->unflushed >= FLUSH_EVERY) {
-        device->unflushed = 0;
+    if (++device->unflushed_launches >= FLUSH_EVERY) {
+        device->unflushed_launches = 0;
         TRY_CALL(error, device->cl, clFlush, device->compute);
     }
     return HEALCL_OK;
 }
 
+/* Bytes of a launch's arguments, each rounded up to 8 as drivers may count them. */
 size_t launch_argument_bytes(const struct launch *launch)
 {
     enum { ALIGNMENT = 8 };
@@ -322,7 +350,9 @@ size_t launch_argument_bytes(const struct launch *launch)
     return bytes;
 }
 
-/* Whether the device can run a kernel as it is launched. */
+/* Checks that the device can run a kernel as it is launched: sizes, and the arguments of a vendor's
+ * kernel. The cause UNSUPPORTED lets another kernel or the host run the step. The binary of a
+ * kernel that is refused is not cached: a loaded one would not be checked again. */
 static enum healcl_status check_launch(struct healcl_device *device, struct kernel *kernel,
                                        const struct launch *launch, struct healcl_error *error)
 {
@@ -345,14 +375,18 @@ static enum healcl_status check_launch(struct healcl_device *device, struct kern
     return status;
 }
 
+/* Builds the kernel of a launch, and checks the launch, without enqueueing it. */
 enum healcl_status device_attach(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error)
 {
     device->programs->manifest_is_wrong = false;
     TRY(device_kernel(device, launch, kernel, error));
-    return of_kernel(device, launch->kernel, check_launch(device, *kernel, launch, error), error);
+    return name_kernel_in_error(device, launch->kernel,
+                                check_launch(device, *kernel, launch, error), error);
 }
 
+/* Creates a launch's own object of a kernel, whose arguments stay set between launches. NULL if
+ * that fails: the launch then shares the kernel's object. */
 cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel)
 {
     cl_int code = CL_SUCCESS;
@@ -360,20 +394,23 @@ cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel
     return code == CL_SUCCESS ? id : NULL;
 }
 
+/* Has the driver compile the kernel of a launch before a run needs it: PoCL compiles a kernel when
+ * it first runs, so one work-group of it runs. The board tells the other process what is being
+ * compiled, and what need not be. */
 enum healcl_status device_compile(struct healcl_device *device, const struct launch *launch,
                                   struct healcl_error *error)
 {
     const uint64_t kernel_hash = launch_kernel_hash(launch);
     struct compile_board *board = device->programs->ahead.board;
-    if (board && board->run == kernel_hash)
+    if (board && board->run_hash == kernel_hash)
         return HEALCL_OK; /* the run will reach it before this process */
     struct kernel *kernel;
     if (board)
-        board->ahead = kernel_hash;
+        board->ahead_hash = kernel_hash;
     enum healcl_status status = device_attach(device, launch, &kernel, error);
     if (status == HEALCL_OK && !kernel->shared->launched) {
         struct launch once = *launch;
-        /* PoCL compiles a kernel again for grids of 65535 work-items or more. */
+        /* PoCL compiles again for grids of 65535 work-items or more: large ones run whole. */
         if (launch->groups < UINT16_MAX / launch->local_size)
             once.groups = 1;
         status = device_enqueue(device, &once, kernel, NULL, error);
@@ -381,10 +418,12 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
             status = device_finish(device, error);
     }
     if (board)
-        board->ahead = 0;
+        board->ahead_hash = 0;
     return status;
 }
 
+/* Builds, checks and enqueues a launch. Used where a launch is not repeated, as in the self-test.
+ */
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error)
 {

@@ -6,18 +6,21 @@
 #include "core/array.h"
 #include "opencl/programs.h"
 
+/* Formats one line and passes it to the caller's log function, if the caller gave one. */
 void device_log(const struct healcl_device *device, const char *format, ...)
 {
     char line[512];
-    if (!device->callers.log)
+    if (!device->options.log)
         return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    device->callers.log(device->callers.log_context, line);
+    device->options.log(device->options.log_context, line);
 }
 
+/* Whether the variable HEALCL_LACKS lists this operation or family, or "all". Tests use it to
+ * imitate a device that cannot run some of them. */
 bool device_is_forced_off(const struct healcl_device *device, const char *name)
 {
     for (const char *item = device->programs->forced_unsupported; item && *item;) {
@@ -30,6 +33,8 @@ bool device_is_forced_off(const struct healcl_device *device, const char *name)
     return false;
 }
 
+/* The warning with this number, or NULL behind the last one. Callers count up from 0 to report them
+ * all. */
 const char *device_warning(const struct healcl_device *device, size_t number)
 {
     const char *warnings[2];
@@ -41,6 +46,8 @@ const char *device_warning(const struct healcl_device *device, size_t number)
     return number < count ? warnings[number] : NULL;
 }
 
+/* Whether device_note_failed has noted this kernel of a vendor. It could not be built, and is not
+ * tried again. */
 bool device_has_failed(const struct healcl_device *device, const void *kernel)
 {
     for (size_t i = 0; i < device->programs->failed_count; i++)
@@ -49,6 +56,7 @@ bool device_has_failed(const struct healcl_device *device, const void *kernel)
     return false;
 }
 
+/* Notes that a vendor's kernel could not be built. Other kernels then run its steps. */
 enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
                                       struct healcl_error *error)
 {

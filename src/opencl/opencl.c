@@ -10,6 +10,8 @@
 static pthread_mutex_t lock; /* recursive: opening a device also lists devices */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Initialises a mutex that its owner may lock again. Failures are ignored: the mutex then has
+ * default attributes, which risk only a deadlock. */
 void recursive_mutex_init(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attributes;
@@ -24,6 +26,8 @@ static void make_lock(void)
     recursive_mutex_init(&lock);
 }
 
+/* Waits until the other threads have listed, opened or closed devices. Loaders and drivers crash if
+ * two threads initialise them at once. */
 void opening_begin(void)
 {
     (void)pthread_once(&once, make_lock);
@@ -50,9 +54,12 @@ static const struct {
 
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
+/* Finds the library with OpenCL's functions. The process may have them already: an application is
+ * linked with OpenCL, or a wrapper is preloaded. Otherwise loads HEALCL_OPENCL_LIBRARY, or the
+ * system's loader. */
 static enum healcl_status open_library(void **handle, struct healcl_error *error)
 {
-    *handle = RTLD_DEFAULT;
+    *handle = RTLD_DEFAULT; /* all that the process has loaded */
     if (dlsym(RTLD_DEFAULT, functions[0].name))
         return HEALCL_OK;
     const char *named = getenv("HEALCL_OPENCL_LIBRARY");
@@ -66,6 +73,8 @@ static enum healcl_status open_library(void **handle, struct healcl_error *error
     return HEALCL_OK;
 }
 
+/* Fills the table opencl_loader, once in a process. The last OPENCL_LATER_FUNCTIONS functions may
+ * be missing in a library of OpenCL 1.0: they stay NULL. opening_begin must have been called. */
 static enum healcl_status opencl_load_library(struct healcl_error *error)
 {
     static bool loaded;
@@ -84,6 +93,7 @@ static enum healcl_status opencl_load_library(struct healcl_error *error)
     return HEALCL_OK;
 }
 
+/* Loads OpenCL unless it is loaded already. Any thread may call it. */
 enum healcl_status opencl_load(struct healcl_error *error)
 {
     opening_begin();
@@ -147,6 +157,8 @@ enum healcl_status opencl_load(struct healcl_error *error)
     X(CL_INVALID_PROPERTY)                          \
     X(CL_PLATFORM_NOT_FOUND_KHR)
 
+/* What drivers need and the system lacks, for messages: "; /proc is not mounted". Containers may
+ * lack it, and drivers then find no device. "" if nothing is missing. */
 const char *opencl_missing(void)
 {
     if (access("/proc/self", F_OK) != 0)
@@ -165,6 +177,8 @@ const char *opencl_error_name(cl_int code)
     }
 }
 
+/* Sets the error of a failed call, with the name of OpenCL's code. Always returns HEALCL_DEVICE.
+ * error may be NULL. */
 enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const char *function,
                                 const char *file, int line)
 {

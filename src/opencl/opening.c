@@ -7,46 +7,51 @@
 
 /* ---------------------------------------------------------------- tested */
 
+/* Opens a device, and runs the self-test unless an earlier result is cached. While the test runs,
+ * child processes already build the programs of the plan. If the test finds that other kernels must
+ * run, those programs are abandoned. */
 static enum healcl_status open_and_test(const struct opencl *cl,
                                         const struct healcl_device_options *options,
                                         const struct device_opening *opening,
                                         struct healcl_device **device, struct healcl_error *error)
 {
-    static const struct device_opening nothing;
+    static const struct device_opening no_options;
+    struct healcl_device *opened;
     char reason[SELF_TEST_REASON_SIZE];
     enum healcl_status status = HEALCL_OK;
+    *device = NULL;
     if (!opening)
-        opening = &nothing;
-    TRY(device_open_with(cl, options, device, error));
-    (*device)->programs->ahead.board = opening->board;
-    (*device)->programs->builder = opening->builder;
-    /* A package's programs prove themselves each time: an image may be the whole device, as an
-     * FPGA's is. */
-    if ((*device)->programs->package ||
-        self_test_read_cached(&(*device)->info, reason) != SELF_TEST_PASSED ||
-        !self_test_covers(*device)) {
-        device_log(*device, "%s is tested%s", (*device)->info.name,
-                   (*device)->programs->package ? "" : ", as it has not been before");
-        device_build_ahead(*device, &opening->lister, opening->trace);
-        status = self_test_run_and_cache(*device, opening->trace, error);
-        binaries_decide(*device);
-        const struct device_info *found = &(*device)->info;
-        if (found->failed_families || found->multiply_wrong || found->compiler_limit)
-            device_build_abandon(*device); /* other kernels run */
+        opening = &no_options;
+    TRY(device_open_with(cl, options, &opened, error));
+    struct device_programs *programs = opened->programs;
+    const struct device_info *info = &opened->info;
+    programs->ahead.board = opening->board;
+    programs->builder = opening->builder;
+    /* A package is tested each time: its image may be the whole device, as an FPGA's is. */
+    if (programs->package || self_test_read_cached(info, reason) != SELF_TEST_PASSED ||
+        !self_test_covers(opened)) {
+        device_log(opened, "%s is tested%s", info->name,
+                   programs->package ? "" : ", as it has not been before");
+        device_build_ahead(opened, &opening->lister, opening->trace);
+        status = self_test_run_and_cache(opened, opening->trace, error);
+        binaries_decide(opened);
+        if (info->failed_families || info->multiply_wrong || info->compiler_limit)
+            device_build_abandon(opened); /* the plan will use other kernels */
     }
     if (status == HEALCL_OK && options->queue)
-        status = device_take_queue(*device, options->queue, error);
+        status = device_take_queue(opened, options->queue, error);
     if (status != HEALCL_OK) {
-        healcl_device_close(*device);
-        *device = NULL;
+        healcl_device_close(opened);
         return status;
     }
-    (*device)->programs->first_launches = 0; /* no run has launched anything yet */
-    (*device)->programs->lister = opening->lister;
+    programs->first_launches = 0; /* those of the self-test do not count as the run's */
+    programs->lister = opening->lister;
+    *device = opened;
     return HEALCL_OK;
 }
 
-/* Locked as a whole: threads that open a device which has not been tested yet test it once. */
+/* Opens and tests a device. Locked as a whole: if several threads open a device that has not been
+ * tested yet, one of them tests it. */
 enum healcl_status device_open_for_run(const struct opencl *cl,
                                        const struct healcl_device_options *options,
                                        const struct device_opening *opening,
@@ -67,6 +72,7 @@ enum healcl_status device_open_tested(const struct opencl *cl, const char *selec
 
 /* ---------------------------------------------------------------- for callers of the library */
 
+/* Closes a handle, and stops child processes that still build programs for it. NULL is ignored. */
 void healcl_device_close(struct healcl_device *device)
 {
     if (!device)
@@ -75,6 +81,8 @@ void healcl_device_close(struct healcl_device *device)
     device_close(device);
 }
 
+/* Checks that the caller's options fit together, and opens and tests the device. NULL options are
+ * the defaults. */
 enum healcl_status healcl_device_open_with(const struct healcl_device_options *options,
                                            struct healcl_device **device,
                                            struct healcl_error *error)
@@ -99,6 +107,8 @@ enum healcl_status healcl_device_open(const char *selector, struct healcl_device
     return device_open_tested(&opencl_loader, selector, device, error);
 }
 
+/* What the library's callers see of a device: a copy, which does not depend on the list of devices.
+ */
 static struct healcl_device_info public_info(const struct device_info *info)
 {
     struct healcl_device_info public = {.compute_units = info->compute_units,
@@ -120,6 +130,8 @@ static struct healcl_device_info public_info(const struct device_info *info)
     return public;
 }
 
+/* Lists devices as public structs, in an array that healcl_device_list_free frees. One more element
+ * is allocated, so that an empty list is not NULL. */
 enum healcl_status healcl_device_list(struct healcl_device_info **list, size_t *count,
                                       struct healcl_error *error)
 {

@@ -32,7 +32,7 @@ enum healcl_status device_open_tested(const struct opencl *cl, const char *selec
 /* Memory shared by a run and the process that compiles ahead of it: the kernel or program that each
  * of them is compiling, identified by a hash; 0 for none. */
 struct compile_board {
-    _Atomic uint64_t run, ahead;
+    _Atomic uint64_t run_hash, ahead_hash;
 };
 
 /* Options that the command line sets when it opens a device. Callers of the library cannot. */

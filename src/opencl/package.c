@@ -37,7 +37,8 @@ void package_free(struct package *package)
 
 /* ---------------------------------------------------------------- manifest.json */
 
-/* where: "device." or "". */
+/* Fails unless a member of manifest.json is a string of limited length. where: the object that has
+ * it, "device." or "", for the message. */
 static enum healcl_status check_text(const cJSON *value, const char *where, const char *name,
                                      struct healcl_error *error)
 {
@@ -49,7 +50,8 @@ static enum healcl_status check_text(const cJSON *value, const char *where, cons
     return HEALCL_OK;
 }
 
-/* Checks an object of texts, which may be missing. */
+/* Checks the object "programs", which may be missing. It maps keys of programs to prefixes of
+ * kernels' names. */
 static enum healcl_status check_programs(const cJSON *root, struct healcl_error *error)
 {
     const cJSON *value, *list = cJSON_GetObjectItemCaseSensitive(root, "programs");
@@ -62,6 +64,8 @@ static enum healcl_status check_programs(const cJSON *root, struct healcl_error 
 static const char *const device_fields[] = {"platform", "name", "driver", "version"};
 enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 
+/* Checks every field of manifest.json that is read later, so that reading needs no checks. Anyone
+ * may have written the file. */
 static enum healcl_status check_manifest(const cJSON *root, struct healcl_error *error)
 {
     static const char *const texts[] = {"format", "tuning", "choices"};
@@ -87,6 +91,8 @@ static enum healcl_status check_manifest(const cJSON *root, struct healcl_error 
     return check_programs(root, error);
 }
 
+/* Parses and checks the text of manifest.json. The package owns the parsed tree, also after an
+ * error. */
 enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,
                                          struct healcl_error *error)
 {
@@ -98,11 +104,13 @@ enum healcl_status package_read_manifest(struct package *package, const char *te
     return check_manifest(package->manifest, error);
 }
 
+/* A text of the manifest that check_manifest has found to exist. */
 const char *package_text(const struct package *package, const char *name)
 {
     return cJSON_GetObjectItemCaseSensitive(package->manifest, name)->valuestring;
 }
 
+/* The text at a key of one of the manifest's objects, or NULL. */
 const char *package_entry(const struct package *package, const char *object, const char *key)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(package->manifest, object);
@@ -110,26 +118,28 @@ const char *package_entry(const struct package *package, const char *object, con
     return value ? value->valuestring : NULL;
 }
 
+/* Refuses a package that was compiled for another device or driver: its binaries may not load, or
+ * compute something else. */
 enum healcl_status package_check(const struct package *package, const struct device_info *info,
                                  struct healcl_error *error)
 {
-    const char *const there[] = {info->platform, info->name, info->driver, info->version};
-    static const char *const what[] = {"platform", "device", "driver", "version"};
+    const char *const expected[] = {info->platform, info->name, info->driver, info->version};
+    static const char *const labels[] = {"platform", "device", "driver", "version"};
     for (size_t i = 0; i < DEVICE_FIELDS; i++) {
         const char *packaged = package_entry(package, "device", device_fields[i]);
-        if (strcmp(packaged, there[i]) != 0)
+        if (strcmp(packaged, expected[i]) != 0)
             REFUSE(error,
                    "package " PATH_FORMAT
                    " is for the %s '%.200s', not '%.200s': make another with healcl compile",
-                   package->path, what[i], packaged, there[i]);
+                   package->path, labels[i], packaged, expected[i]);
     }
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- the zip */
 
-/* Sets the error of libzip. When memory runs out, libzip may also report that the file is not a
- * zip. errno must be 0 before libzip is called. */
+/* Sets the error of libzip: lack of memory, or a file that is refused. When memory runs out, libzip
+ * may also report that the file is not a zip. errno must be 0 before libzip is called. */
 static enum healcl_status zip_failed(zip_error_t *failure, const char *what,
                                      struct healcl_error *error)
 {
@@ -138,7 +148,8 @@ static enum healcl_status zip_failed(zip_error_t *failure, const char *what,
     REFUSE(error, "%s: %s", what, zip_error_strerror(failure));
 }
 
-/* Reading past the end makes libzip verify its checksum. */
+/* Unpacks a member to `bytes` bytes of data. Asks for one byte more: only reading past the end
+ * makes libzip verify its checksum. So data must have room for bytes + 1. */
 static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *name,
                                  unsigned char *data, size_t bytes, struct healcl_error *error)
 {
@@ -146,17 +157,19 @@ static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *nam
     zip_file_t *file = zip_fopen_index(zip, index, 0);
     if (!file)
         return zip_failed(zip_get_error(zip), name, error);
-    const zip_int64_t got = zip_fread(file, data, bytes + 1);
+    const zip_int64_t unpacked = zip_fread(file, data, bytes + 1);
     enum healcl_status status = HEALCL_OK;
-    if (got < 0)
+    if (unpacked < 0)
         status = zip_failed(zip_file_get_error(file), name, error);
-    else if ((size_t)got != bytes)
+    else if ((size_t)unpacked != bytes)
         status = ERROR(error, HEALCL_REFUSED, "%s is damaged", name);
     (void)zip_fclose(file);
     return status;
 }
 
-/* left: bytes that this member and later ones may unpack to. */
+/* Reads one member of the zip into new memory. A small zip may unpack to any size, so sizes are
+ * limited: most bytes for this member, and *left bytes for this one and later ones. The name may
+ * contain only characters of our own files. */
 static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t most, uint64_t *left,
                                       struct package_member *member, struct healcl_error *error)
 {
@@ -179,6 +192,7 @@ static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t m
     return unpack(zip, index, member->name, member->data, member->bytes, error);
 }
 
+/* Reads the first member of the zip, which must be manifest.json. */
 static enum healcl_status read_manifest(zip_t *zip, struct package *package, uint64_t *left,
                                         struct healcl_error *error)
 {
@@ -194,6 +208,8 @@ static enum healcl_status read_manifest(zip_t *zip, struct package *package, uin
     return status;
 }
 
+/* Reads the manifest, then all other members, and checks the hash in each one's first line. left:
+ * bytes that all together may unpack to. */
 static enum healcl_status read_members(zip_t *zip, struct package *package, uint64_t left,
                                        struct healcl_error *error)
 {
@@ -212,6 +228,8 @@ static enum healcl_status read_members(zip_t *zip, struct package *package, uint
     return HEALCL_OK;
 }
 
+/* Reads a package from the bytes of a zip. ZIP_CHECKCONS refuses a zip whose lists of members
+ * contradict each other. After an error *package is NULL. */
 enum healcl_status package_read_zip(const void *data, size_t bytes, struct package **package,
                                     struct healcl_error *error)
 {
@@ -238,6 +256,7 @@ enum healcl_status package_read_zip(const void *data, size_t bytes, struct packa
     return status;
 }
 
+/* Reads a package file. Errors name the file. */
 enum healcl_status package_read(const char *path, struct package **package,
                                 struct healcl_error *error)
 {
@@ -257,6 +276,7 @@ enum healcl_status package_read(const char *path, struct package **package,
     return status;
 }
 
+/* The member with this name, or NULL. */
 const struct package_member *package_member(const struct package *package, const char *name)
 {
     for (size_t i = 0; i < package->member_count; i++)

@@ -39,10 +39,10 @@ struct device_programs {
     struct program_lister {
         void (*list)(const void *plan, struct healcl_device *beside); /* NULL without a lister */
         const void *plan;
-    } lister;             /* for device_build_ahead, before the first program of its plan */
-    struct builds *begun; /* by device_build_ahead; or NULL */
-    const char *builder;  /* for device_build_ahead; or NULL */
-    const void **failed;  /* other vendors' kernels that could not be built */
+    } lister;                    /* for device_build_ahead, before the first program of its plan */
+    struct builds *child_builds; /* begun by device_build_ahead; or NULL */
+    const char *builder;         /* for device_build_ahead; or NULL */
+    const void **failed;         /* other vendors' kernels that could not be built */
     size_t failed_count, failed_capacity;
     const struct launch_observer *observer; /* or NULL */
     struct trace *opening_trace; /* for spans of the host while the device is opened; or NULL */
@@ -114,7 +114,7 @@ struct device_program {
     bool discarded;   /* it can no longer be found */
     atomic_bool may_be_cached; /* it is not yet, and its kernels accept their launches' arguments */
     char *failure;             /* why it cannot be built; NULL: it can */
-    const char *prefix;        /* of its kernels' names in the package's image; or NULL */
+    const char *symbol_prefix; /* of its kernels' names in the package's image; or NULL */
     struct shared_kernel *kernels;
 };
 
@@ -170,7 +170,7 @@ enum healcl_status device_attach(struct healcl_device *device, const struct laun
 /* Another object of a kernel, released with clReleaseKernel. NULL if the driver has no memory. */
 cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel);
 
-/* Enqueues a launch of an attached kernel. own: the launch's own object; NULL: all launches of the
+/* Enqueues a launch of an attached kernel. own: the launch's own; NULL: all launches of the
  * kernel share one. Otherwise as device_launch. */
 enum healcl_status device_enqueue(struct healcl_device *device, const struct launch *launch,
                                   struct kernel *kernel, const struct kernel_object *own,

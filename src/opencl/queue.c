@@ -5,11 +5,15 @@
 
 /* ---------------------------------------------------------------- turns of handles */
 
+/* Whether commands of this handle must not run beside those of other handles. NULL, the host, does
+ * not take turns. */
 static bool takes_turns(const struct healcl_device *device)
 {
-    return device && (device->callers.queue || !device->tuning.queues_overlap);
+    return device && (device->options.queue || !device->tuning.queues_overlap);
 }
 
+/* Begins the turn of a handle: waits for the end of the last turn, and for the commands that it has
+ * left. Some drivers crash if two queues of a device have commands at once (docs/DRIVERS.md). */
 void device_turn_begin(struct healcl_device *device)
 {
     if (!takes_turns(device))
@@ -41,20 +45,22 @@ struct access {
 
 struct recent_command {
     cl_event event;
-    uint32_t after;     /* bit i: it waits, directly or not, for recent command i */
-    bool orders_all;    /* it waits for all earlier commands, and all later ones wait for it */
+    uint32_t waits_for; /* bit i: it waits, directly or not, for recent command i */
+    bool is_barrier;    /* it waits for all earlier commands, and all later ones wait for it */
     const void *kernel; /* or NULL */
     size_t groups;
     uint32_t access_count;
     struct access accesses[LAUNCH_ARGUMENTS_MAX];
 };
 
-/* The last command that orders all, later launches, and the current command at the end. */
+/* Commands that later ones may have to wait for: the last barrier, launches after it, and the
+ * command that is being enqueued, at the end. */
 struct recent_commands {
     struct recent_command commands[LAUNCHES_AT_ONCE_MAX + 1];
     uint32_t count;
 };
 
+/* Forgets the recent commands, which have ended, and releases their events. */
 void overlap_forget(struct healcl_device *device)
 {
     if (!device->recent)
@@ -66,6 +72,7 @@ void overlap_forget(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- what commands touch */
 
+/* Notes what memory a command reads or writes: the buffers among its arguments. */
 static void note_accesses(struct recent_command *command, uint32_t count,
                           const struct launch_argument *arguments)
 {
@@ -76,10 +83,10 @@ static void note_accesses(struct recent_command *command, uint32_t count,
                 (struct access){arguments[i].buffer->memory, arguments[i].read_only};
 }
 
-/* Whether commands must not overlap, because one writes what the other one reads or writes. */
+/* Whether two commands must not overlap, because one writes what the other one reads or writes. */
 static bool must_be_ordered(const struct recent_command *a, const struct recent_command *b)
 {
-    if (a->orders_all || b->orders_all)
+    if (a->is_barrier || b->is_barrier)
         return true;
     /* PoCL before 6.0 aborts if two launches of one kernel with different sizes run at once: it
      * confuses what it has loaded for them. */
@@ -95,41 +102,47 @@ static bool must_be_ordered(const struct recent_command *a, const struct recent_
 
 /* ---------------------------------------------------------------- before and after a command */
 
+/* Finds the recent commands that the next command must wait for, and awaits their events. Events
+ * that another awaited command waits for itself are left out: the latest commands are tried first.
+ * A command becomes a barrier if its memory is unknown or the list of recent commands is full. */
 void overlap_begin(struct healcl_device *device, const struct command_use *use,
                    struct awaited_events *awaited)
 {
     struct recent_commands *recent = device->recent;
     device->commands++;
     awaited->count = 0;
-    if (!device->overlaps)
+    if (!device->commands_overlap)
         return;
     struct recent_command *command = &recent->commands[recent->count];
-    command->after = 0;
+    command->waits_for = 0;
     command->kernel = use->kernel;
     command->groups = use->groups;
-    command->orders_all =
+    command->is_barrier =
         use->argument_count == 0 || recent->count >= device->tuning.launches_at_once;
-    if (!command->orders_all)
+    if (!command->is_barrier)
         note_accesses(command, use->argument_count, use->arguments);
     for (uint32_t i = recent->count; i-- > 0;) {
         const struct recent_command *before = &recent->commands[i];
-        if (!(command->after >> i & 1) && must_be_ordered(before, command)) {
+        const bool is_awaited = command->waits_for >> i & 1;
+        if (!is_awaited && must_be_ordered(before, command)) {
             awaited->events[awaited->count++] = before->event;
-            command->after |= before->after | 1u << i;
+            command->waits_for |= before->waits_for | 1u << i;
         }
     }
 }
 
+/* Keeps the command of overlap_begin as a recent one, with its event. A barrier replaces all
+ * earlier commands: waiting for it waits for them. */
 void overlap_end(struct healcl_device *device, cl_event event)
 {
     struct recent_commands *recent = device->recent;
-    if (!device->overlaps)
+    if (!device->commands_overlap)
         return;
     struct recent_command *command = &recent->commands[recent->count];
-    if (command->orders_all) {
+    if (command->is_barrier) {
         overlap_forget(device);
         command = &recent->commands[0];
-        command->orders_all = true;
+        command->is_barrier = true;
     }
     command->event = event;
     recent->count++;
@@ -151,7 +164,8 @@ static enum healcl_status create_queue(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-/* Launches that are timed do not overlap. */
+/* The properties of a compute queue. It is out of order if launches may overlap. A queue that is
+ * timed is in order: otherwise times of launches would contain each other. */
 static cl_command_queue_properties compute_properties(const struct healcl_device *device,
                                                       bool profiling)
 {
@@ -162,40 +176,48 @@ static cl_command_queue_properties compute_properties(const struct healcl_device
                : 0;
 }
 
+/* Creates both queues of a new handle, and its list of recent commands. The handle owns them, also
+ * after an error. */
 enum healcl_status device_create_queues(struct healcl_device *device, struct healcl_error *error)
 {
-    cl_command_queue_properties computing = compute_properties(device, false);
-    TRY(create_queue(device, computing, &device->compute, error));
-    device->overlaps = computing & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    cl_command_queue_properties compute = compute_properties(device, false);
+    TRY(create_queue(device, compute, &device->compute, error));
+    device->commands_overlap = compute & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     TRY(create_queue(device, 0, &device->transfer, error));
     device->recent = calloc(1, sizeof *device->recent);
     NEED_MEMORY(device->recent, error);
     return HEALCL_OK;
 }
 
+/* Makes later commands of the compute queue wait for the last upload, and so for all: the transfer
+ * queue is in order. Without barriers, in OpenCL 1.0, the host waits. */
 enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error)
 {
-    if (!device->upload)
+    if (!device->last_upload)
         return HEALCL_OK;
     const struct opencl *cl = device->cl;
     cl_int code = CL_INVALID_OPERATION; /* OpenCL 1.0 lacks this barrier */
     if (cl->clEnqueueBarrierWithWaitList)
-        code = cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL);
+        code = cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->last_upload, NULL);
     if (code == CL_INVALID_OPERATION)
-        code = WAIT_CL(cl, clWaitForEvents, 1, &device->upload);
+        code = WAIT_CL(cl, clWaitForEvents, 1, &device->last_upload);
     TRY_CL(error, "clEnqueueBarrierWithWaitList", code);
-    (void)cl->clReleaseEvent(device->upload);
-    device->upload = NULL;
+    (void)cl->clReleaseEvent(device->last_upload);
+    device->last_upload = NULL;
     return HEALCL_OK;
 }
 
+/* Notes that all commands of the compute queue have ended: buffers that are in the pool may be
+ * filled by the host. */
 void device_note_idle(struct healcl_device *device)
 {
     overlap_forget(device);
-    device->epoch++;
-    device->unflushed = 0;
+    device->finish_count++;
+    device->unflushed_launches = 0;
 }
 
+/* Waits for the compute queue. After an error later commands must not wait for the failed ones, so
+ * recent commands are forgotten in any case. */
 cl_int device_finish_compute(struct healcl_device *device)
 {
     cl_int code = WAIT_CL(device->cl, clFinish, device->compute);
@@ -205,6 +227,7 @@ cl_int device_finish_compute(struct healcl_device *device)
     return code;
 }
 
+/* Waits for both queues. */
 enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error)
 {
     TRY_CALL(error, device->cl, clFinish, device->transfer);
@@ -212,6 +235,8 @@ enum healcl_status device_finish(struct healcl_device *device, struct healcl_err
     return HEALCL_OK;
 }
 
+/* Replaces an idle queue by a new one with other properties: OpenCL cannot change a queue. After an
+ * error the old one stays. */
 enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
                                       cl_command_queue_properties properties,
                                       struct healcl_error *error)
@@ -223,33 +248,41 @@ enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_q
     return HEALCL_OK;
 }
 
+/* Replaces the compute queue by one that records times, or does not. The turn keeps other threads
+ * from using the old one. A caller's queue is not replaced, only waited for. */
 enum healcl_status device_renew_compute(struct healcl_device *device, bool profiling,
                                         struct healcl_error *error)
 {
-    if (device->callers.queue) /* a caller's queue is not replaced */
+    if (device->options.queue)
         return device_finish(device, error);
     cl_command_queue_properties properties = compute_properties(device, profiling);
-    device_turn_begin(device); /* during the turn no other thread uses the queue */
+    device_turn_begin(device);
     enum healcl_status status = device_finish(device, error);
     if (status == HEALCL_OK)
         status = device_renew_queue(device, &device->compute, properties, error);
     if (status == HEALCL_OK)
-        device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        device->commands_overlap = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     device_turn_end(device);
     return status;
 }
 
+/* Sets the tuning of later launches, and makes steps choose their kernels anew. The compute queue
+ * is replaced if the tuning changes whether launches may overlap. */
 enum healcl_status device_set_tuning(struct healcl_device *device,
                                      const struct device_tuning *tuning, struct healcl_error *error)
 {
     device->tuning = *tuning;
     device->choices_epoch++;
-    bool overlaps = compute_properties(device, false) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    return device->profiling || device->overlaps == overlaps
-               ? HEALCL_OK
-               : device_renew_compute(device, false, error);
+    const bool may_overlap =
+        compute_properties(device, false) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    if (device->profiling || device->commands_overlap == may_overlap)
+        return HEALCL_OK;
+    return device_renew_compute(device, false, error);
 }
 
+/* From now on enqueues on a queue of the user's, in place of our compute queue, and retains it.
+ * What it can do is read from its properties: whether it records times, and whether it is out of
+ * order. */
 enum healcl_status device_take_queue(struct healcl_device *device, cl_command_queue queue,
                                      struct healcl_error *error)
 {
@@ -268,41 +301,48 @@ enum healcl_status device_take_queue(struct healcl_device *device, cl_command_qu
     TRY(device_finish(device, error));
     TRY_CALL(error, cl, clRetainCommandQueue, queue);
     (void)cl->clReleaseCommandQueue(device->compute);
-    device->compute = device->callers.queue = queue;
+    device->compute = device->options.queue = queue;
     device->queue_takes_times = properties & CL_QUEUE_PROFILING_ENABLE;
-    device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    device->commands_overlap = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- polling */
 
+/* Enqueues a marker: its event is complete once all commands before it are. If that fails,
+ * poll_marker is NULL. Flushes, so that the device starts even if nobody waits. */
 static void set_marker(struct healcl_device *device)
 {
     const struct opencl *cl = device->cl;
-    if (device->marker)
-        (void)cl->clReleaseEvent(device->marker);
-    device->marker = NULL;
+    if (device->poll_marker)
+        (void)cl->clReleaseEvent(device->poll_marker);
+    device->poll_marker = NULL;
     if (device_await_uploads(device, NULL) != HEALCL_OK || !cl->clEnqueueMarkerWithWaitList ||
-        cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->marker) != CL_SUCCESS)
-        device->marker = NULL;
+        cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->poll_marker) !=
+            CL_SUCCESS)
+        device->poll_marker = NULL;
     (void)cl->clFlush(device->compute);
 }
 
+/* Whether all commands of a handle have ended, without waiting. is_new: commands were enqueued
+ * since the last call, so a new marker is needed. A device that fails counts as done: the caller's
+ * next call gets the error. */
 bool device_poll(struct healcl_device *device, bool is_new)
 {
     struct device_context *shared = device->shared;
     const bool turns = takes_turns(device);
     if (turns && pthread_mutex_trylock(&shared->turn) != 0)
         return false;
-    bool has_ended = turns && shared->latest != device; /* the latest handle has waited for it */
+    bool has_ended = turns && shared->latest != device; /* the next turn began by waiting for it */
     if (!has_ended) {
-        if (is_new || !device->marker)
+        if (is_new || !device->poll_marker)
             set_marker(device);
         cl_int state = CL_COMPLETE;
-        has_ended = !device->marker ||
-                    device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                               sizeof state, &state, NULL) != CL_SUCCESS ||
-                    state <= CL_COMPLETE; /* an error code is negative */
+        has_ended =
+            !device->poll_marker ||
+            device->cl->clGetEventInfo(device->poll_marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                       sizeof state, &state, NULL) != CL_SUCCESS ||
+            state <= CL_COMPLETE; /* an error code is negative */
     }
     if (turns)
         pthread_mutex_unlock(&shared->turn);

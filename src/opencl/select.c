@@ -46,7 +46,8 @@ const char *device_type_name(cl_device_type type)
 
 enum { TEXT_MAX = 2048, EXTENSIONS_MAX = 1 << 14, DIMENSIONS_MAX = 64 };
 
-/* Copies a name from a driver, without the blanks that some drivers put around it. */
+/* Copies a text from a driver into a field of `size` bytes, cut to fit, without the blanks that
+ * some drivers put around it. */
 static void copy_text(char *field, size_t size, const char *text)
 {
     while (isspace((unsigned char)*text))
@@ -58,6 +59,8 @@ static void copy_text(char *field, size_t size, const char *text)
     field[length] = 0;
 }
 
+/* Asks for a text about a platform, such as its name. Leaves the field as it is if the driver
+ * fails. */
 static cl_int platform_text(const struct opencl *cl, cl_platform_id platform, cl_platform_info what,
                             char *field, size_t size)
 {
@@ -102,6 +105,8 @@ static const struct query queries[] = {
     {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_FLAG, FIELD(unified_memory)},
 };
 
+/* Asks the driver for one field of info. The field lies at row->offset in the struct. Sets
+ * fault_call to the function that is called, for messages about a failure. */
 static cl_int query(const struct opencl *cl, struct device_info *info, const struct query *row)
 {
     char *field = (char *)info + row->offset;
@@ -130,8 +135,9 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
     return is_optional && code == CL_INVALID_VALUE ? CL_SUCCESS : code;
 }
 
-/* AMD's devices have their architecture as name, "gfx90a:sramecc+:xnack-". NVIDIA's report it by an
- * extension. */
+/* Sets info->architecture, by which files of tunings select devices. AMD's devices have it as their
+ * name, "gfx90a:sramecc+:xnack-". NVIDIA's report it by an extension, as the two numbers of
+ * "sm_90". Other devices get their name. */
 static cl_int query_architecture(const struct opencl *cl, struct device_info *info)
 {
     char extensions[EXTENSIONS_MAX] = "";
@@ -151,52 +157,58 @@ static cl_int query_architecture(const struct opencl *cl, struct device_info *in
     return code;
 }
 
+/* Fills info with all that the driver reports about the device. Returns the code of the first query
+ * that fails, after which the rest is unknown. */
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
-    size_t sizes[DIMENSIONS_MAX];
+    size_t item_sizes[DIMENSIONS_MAX]; /* the most work-items of a group in each dimension */
     cl_int code = CL_SUCCESS;
     for (size_t i = 0; code == CL_SUCCESS && i < sizeof queries / sizeof *queries; i++)
         code = query(cl, info, &queries[i]);
     if (code == CL_SUCCESS)
-        code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes,
-                                   sizes, NULL);
+        code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES,
+                                   sizeof item_sizes, item_sizes, NULL);
     if (code == CL_SUCCESS)
         code = query_architecture(cl, info);
     /* Work-groups have one dimension here. Its limit may be lower than the limit for a whole
      * group. */
-    if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
-        info->max_work_group_size = sizes[0];
+    if (code == CL_SUCCESS && item_sizes[0] < info->max_work_group_size)
+        info->max_work_group_size = item_sizes[0];
     info->out_of_order = info->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return code;
 }
 
 /* ---------------------------------------------------------------- the list */
 
+/* Adds a platform that cannot list its devices, with the call that failed. Other platforms stay
+ * usable, so this is not an error. */
 static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id platform,
                                     uint32_t platform_index, const char *call, cl_int code,
                                     struct device_listing *listing, struct healcl_error *error)
 {
-    struct platform_fault *longer =
-        realloc(listing->faults, (listing->fault_count + 1) * sizeof *longer);
-    NEED_MEMORY(longer, error);
-    listing->faults = longer;
-    struct platform_fault *fault = &longer[listing->fault_count++];
+    struct platform_fault *faults =
+        realloc(listing->faults, (listing->fault_count + 1) * sizeof *faults);
+    NEED_MEMORY(faults, error);
+    listing->faults = faults;
+    struct platform_fault *fault = &faults[listing->fault_count++];
     *fault = (struct platform_fault){.platform_index = platform_index, .call = call, .code = code};
     (void)platform_text(cl, platform, CL_PLATFORM_NAME, fault->platform, sizeof fault->platform);
     return HEALCL_OK;
 }
 
+/* Adds all devices of a platform to the list, each with what its driver reports. A device that
+ * fails a query is listed too, with the fault. */
 static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id platform,
                                       uint32_t platform_index, const cl_device_id *ids,
-                                      cl_uint found, struct device_listing *listing,
+                                      cl_uint count, struct device_listing *listing,
                                       struct healcl_error *error)
 {
-    struct device_info *longer =
-        realloc(listing->devices, (listing->count + found) * sizeof *longer);
-    NEED_MEMORY(longer, error);
-    listing->devices = longer;
-    for (cl_uint i = 0; i < found; i++) {
-        struct device_info *info = &longer[listing->count++];
+    struct device_info *devices =
+        realloc(listing->devices, (listing->count + count) * sizeof *devices);
+    NEED_MEMORY(devices, error);
+    listing->devices = devices;
+    for (cl_uint i = 0; i < count; i++) {
+        struct device_info *info = &devices[listing->count++];
         memset(info, 0, sizeof *info);
         info->platform_index = platform_index;
         info->device_index = i;
@@ -207,60 +219,66 @@ static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id pl
     return HEALCL_OK;
 }
 
-/* Adds the devices of one platform, or the reason why it does not list them. */
+/* Adds the devices of one platform, or the reason why it does not list them. clGetDeviceIDs is
+ * called twice: for the number of devices, then for their ids. A platform without devices is only
+ * remembered by its name. */
 static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
                                         uint32_t platform_index, struct device_listing *listing,
                                         struct healcl_error *error)
 {
-    cl_uint found = 0;
+    cl_uint count = 0;
     cl_device_id *ids = NULL;
     char name[sizeof listing->silent] = "";
     cl_int code = platform_text(cl, platform, CL_PLATFORM_NAME, name, sizeof name);
     if (code != CL_SUCCESS)
         return add_fault(cl, platform, platform_index, "clGetPlatformInfo", code, listing, error);
     waiting_driver(name);
-    code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
-    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0)) {
+    code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
+    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && count == 0)) {
         if (!*listing->silent)
             snprintf(listing->silent, sizeof listing->silent, "%s", name);
         return HEALCL_OK;
     }
     if (code == CL_SUCCESS) {
-        ids = calloc(found, sizeof *ids);
+        ids = calloc(count, sizeof *ids);
         NEED_MEMORY(ids, error);
-        code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
+        code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, count, ids, NULL);
     }
     enum healcl_status status =
         code == CL_SUCCESS
-            ? add_devices(cl, platform, platform_index, ids, found, listing, error)
+            ? add_devices(cl, platform, platform_index, ids, count, listing, error)
             : add_fault(cl, platform, platform_index, "clGetDeviceIDs", code, listing, error);
     free(ids);
     return status;
 }
 
+/* Lists the devices of all platforms. The system may have no platform, which some loaders report as
+ * an error code: then the list is empty. */
 static enum healcl_status list_platforms(const struct opencl *cl, struct device_listing *listing,
                                          struct healcl_error *error)
 {
     *listing = (struct device_listing){.devices = NULL};
     if (cl == &opencl_loader)
         TRY(opencl_load(error));
-    cl_uint found = 0;
-    cl_int code = WAIT_CL(cl, clGetPlatformIDs, 0, NULL, &found);
-    if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && found == 0))
+    cl_uint count = 0;
+    cl_int code = WAIT_CL(cl, clGetPlatformIDs, 0, NULL, &count);
+    if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && count == 0))
         return HEALCL_OK;
     TRY_CL(error, "clGetPlatformIDs", code);
-    cl_platform_id *platforms = calloc(found, sizeof *platforms);
+    cl_platform_id *platforms = calloc(count, sizeof *platforms);
     NEED_MEMORY(platforms, error);
     enum healcl_status status = HEALCL_OK;
-    code = WAIT_CL(cl, clGetPlatformIDs, found, platforms, NULL);
+    code = WAIT_CL(cl, clGetPlatformIDs, count, platforms, NULL);
     if (code != CL_SUCCESS)
         status = opencl_error(error, code, "clGetPlatformIDs", __FILE__, __LINE__);
-    for (cl_uint i = 0; status == HEALCL_OK && i < found; i++)
+    for (cl_uint i = 0; status == HEALCL_OK && i < count; i++)
         status = list_platform(cl, platforms[i], i, listing, error);
     free(platforms);
     return status;
 }
 
+/* Lists devices, then adds what earlier self-tests have found about each of them. Only the first
+ * part needs the lock: some drivers crash if two threads list devices at once. */
 enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
                                    struct healcl_error *error)
 {
@@ -282,7 +300,8 @@ void device_listing_release(struct device_listing *listing)
 enum { MISSING_SIZE = 400 };
 
 /* Writes what a platform without a device may lack: "; HOME is not set: ...". Returns false if
- * nothing is missing. */
+ * nothing is missing. PoCL lists no device if it cannot write its cache. It looks for the cache's
+ * folder in these three variables, in this order. */
 static bool find_missing(char text[MISSING_SIZE])
 {
     static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
@@ -298,20 +317,23 @@ static bool find_missing(char text[MISSING_SIZE])
     const char *folder = getenv(variables[i]);
     if (!folder)
         return snprintf(text, MISSING_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
+    /* PoCL creates missing folders: what counts is the nearest parent that exists. */
     snprintf(path, sizeof path, "%s", folder);
-    for (char *slash; stat(path, &about) != 0 && (slash = strrchr(path, '/')) != NULL;)
-        *slash = 0; /* it can be created if this one can be written to */
-    const char *there = *path ? path : "";
-    char made[4096 + 16];
-    snprintf(made, sizeof made, "%s/healcl-XXXXXX", there);
-    if (mkdtemp(made)) /* access() lets root write to /proc */
-        return rmdir(made) != 0;
+    for (char *slash = path; slash && stat(path, &about) != 0;) {
+        slash = strrchr(path, '/');
+        if (slash)
+            *slash = 0;
+    }
+    char trial[4096 + 16];
+    snprintf(trial, sizeof trial, "%s/healcl-XXXXXX", path);
+    if (mkdtemp(trial)) /* access() would claim that root can write to /proc */
+        return rmdir(trial) != 0;
     return snprintf(text, MISSING_SIZE, "; %s is '%.200s', which cannot be written to: %s",
                     variables[i], folder, hint) > 0;
 }
 
-/* A broken platform must not make other platforms unusable. A platform without a device may lack
- * something in the system. */
+/* Explains an empty list: a platform failed, or the system lacks what a platform needs. Any device
+ * at all makes the list good, since a broken platform must not make other platforms unusable. */
 enum healcl_status device_listing_check(const struct device_listing *listing,
                                         struct healcl_error *error)
 {
@@ -356,6 +378,7 @@ bool device_emulates_gpu(const struct device_info *info)
            (info->double_width == 0 || info->loop_limit > 0);
 }
 
+/* Whether text contains part, regardless of case. */
 static bool contains(const char *text, const char *part)
 {
     size_t length = strlen(part);
@@ -365,6 +388,8 @@ static bool contains(const char *text, const char *part)
     return false;
 }
 
+/* Whether a device is an emulator, a simulator or a software renderer. Tuned defaults and selection
+ * treat these differently from hardware. */
 bool device_is_emulator(const struct device_info *info)
 {
     /* Words in names of such devices or their platforms, in any case. They cover Intel's FPGAs and
@@ -378,6 +403,8 @@ bool device_is_emulator(const struct device_info *info)
     return false;
 }
 
+/* The reason why a device cannot be used, as the end of a sentence, or NULL. Buffers are copied
+ * without conversion, so the byte order must be the host's. */
 const char *device_unusable(const struct device_info *info)
 {
     if (info->fault != CL_SUCCESS)
@@ -391,23 +418,25 @@ const char *device_unusable(const struct device_info *info)
     return NULL;
 }
 
+/* Fails with the reason why a device cannot be used. If a query failed, the error has the name of
+ * the call and OpenCL's code. */
 enum healcl_status device_check_usable(const struct device_info *info, struct healcl_error *error)
 {
-    const char *why = device_unusable(info), *space = *info->name ? " " : "";
-    if (!why)
+    const char *reason = device_unusable(info), *separator = *info->name ? " " : "";
+    if (!reason)
         return HEALCL_OK;
     enum healcl_status status =
         info->fault == CL_SUCCESS
-            ? ERROR(error, HEALCL_USAGE, "%s", why)
+            ? ERROR(error, HEALCL_USAGE, "%s", reason)
             : opencl_error(error, info->fault, info->fault_call, __FILE__, __LINE__);
     error_prefix(error, "device %u:%u%s%s cannot be used: ", info->platform_index,
-                 info->device_index, space, info->name);
+                 info->device_index, separator, info->name);
     return status;
 }
 
 /* ---------------------------------------------------------------- selection */
 
-/* "0:1" */
+/* Parses a selector of two indices, "0:1": a platform and its device. */
 static bool parse_indices(const char *selector, unsigned long *platform, unsigned long *device)
 {
     if (!isdigit((unsigned char)*selector))
@@ -420,20 +449,23 @@ static bool parse_indices(const char *selector, unsigned long *platform, unsigne
     return *end == 0;
 }
 
-/* "PoCL 3.1 ..." in the platform version "OpenCL 3.0 PoCL 3.1 ...". The usual name of a platform
+/* What follows "OpenCL 3.0 " in a platform's version: "PoCL 3.1 ...". The usual name of a platform
  * may occur only there. */
 static const char *platform_release(const struct device_info *info)
 {
-    const char *space = strchr(info->platform_version, ' ');
-    space = space ? strchr(space + 1, ' ') : NULL;
-    return space ? space + 1 : "";
+    const char *blank = strchr(info->platform_version, ' ');
+    blank = blank ? strchr(blank + 1, ' ') : NULL;
+    return blank ? blank + 1 : "";
 }
 
-/* How well a selector matches a device. A processor's vendor is part of its name with any driver:
- * "intel" prefers Intel's platform, if there is one. MATCH_PERHAPS: the device could not report its
- * name. */
+/* How well a selector matches a device; more is better. A match with the platform's name counts
+ * more than one with the device's: "intel" is part of a processor's name with any driver, but
+ * should select Intel's platform. MATCH_PERHAPS: the device could not report its name. */
 enum match { MATCH_NONE, MATCH_PERHAPS, MATCH_NAME, MATCH_WHOLE };
 
+/* How well a selector matches a device. Tries, in this order: two indices, a kind such as "gpu", a
+ * part of the platform's name, a part of the device's name. Without a selector every device
+ * matches. */
 static enum match match_of(const struct device_info *info, const char *selector)
 {
     if (!selector)
@@ -452,7 +484,8 @@ static enum match match_of(const struct device_info *info, const char *selector)
     return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;
 }
 
-/* Orders devices when none is selected: hardware comes before emulators. */
+/* Whether device a is preferred to b if both match a selector equally well. Hardware comes before
+ * emulators, then the rank of the kind decides, then the estimated speed. */
 static bool is_better(const struct device_info *a, const struct device_info *b)
 {
     if (device_is_emulator(a) != device_is_emulator(b))
@@ -465,26 +498,27 @@ static bool is_better(const struct device_info *a, const struct device_info *b)
 
 enum { DEVICES_TEXT_SIZE = 400 };
 
-/* Writes "there is 0:0 name" or "there are 0:0 name, 1:0 name (it has no compiler)", truncated to
- * fit. */
+/* Lists devices for a message: "there is 0:0 name" or "there are 0:0 name, 1:0 name (it has no
+ * compiler)". Long lists end with "...". */
 static const char *devices_text(const struct device_info *list, size_t count,
                                 char text[DEVICES_TEXT_SIZE])
 {
-    size_t used = (size_t)snprintf(text, DEVICES_TEXT_SIZE, "there %s", count > 1 ? "are" : "is");
-    for (size_t i = 0; i < count && used < DEVICES_TEXT_SIZE; i++) {
-        const char *fault = device_unusable(&list[i]);
-        used +=
-            (size_t)snprintf(text + used, DEVICES_TEXT_SIZE - used, "%s %u:%u %s%s%s%s",
-                             i > 0 ? "," : "", list[i].platform_index, list[i].device_index,
-                             list[i].name, fault ? " (" : "", fault ? fault : "", fault ? ")" : "");
+    size_t length = (size_t)snprintf(text, DEVICES_TEXT_SIZE, "there %s", count > 1 ? "are" : "is");
+    for (size_t i = 0; i < count && length < DEVICES_TEXT_SIZE; i++) {
+        const char *obstacle = device_unusable(&list[i]);
+        length += (size_t)snprintf(text + length, DEVICES_TEXT_SIZE - length, "%s %u:%u %s%s%s%s",
+                                   i > 0 ? "," : "", list[i].platform_index, list[i].device_index,
+                                   list[i].name, obstacle ? " (" : "", obstacle ? obstacle : "",
+                                   obstacle ? ")" : "");
     }
-    if (used >= DEVICES_TEXT_SIZE)
+    if (length >= DEVICES_TEXT_SIZE)
         strcpy(text + DEVICES_TEXT_SIZE - sizeof "...", "...");
     return text;
 }
 
-/* The best device that matches and is usable, or the first one of those that match best and are
- * not; or NULL. */
+/* The device that best matches a selector, or NULL. usable: selects among usable devices, where
+ * is_better decides between equal matches; otherwise among unusable ones, where the first wins.
+ * *best_match: how well it matches. */
 static const struct device_info *find_best(const struct device_info *list, size_t count,
                                            const char *selector, bool usable,
                                            enum match *best_match)
@@ -503,8 +537,9 @@ static const struct device_info *find_best(const struct device_info *list, size_
     return best;
 }
 
-/* The name in selector, or in HEALCL_DEVICE if selector is NULL or "". NULL: neither is set. */
-static const char *named(const char *selector, const char **origin)
+/* The caller's selector, or that of HEALCL_DEVICE, or NULL if neither is set. *origin becomes a
+ * part of messages, which says if the environment chose the device. */
+static const char *effective_selector(const char *selector, const char **origin)
 {
     const bool is_given = selector && *selector;
     *origin = is_given ? "" : " (from HEALCL_DEVICE)";
@@ -516,21 +551,24 @@ static const char *named(const char *selector, const char **origin)
 bool device_is_named(const char *selector)
 {
     const char *origin;
-    return named(selector, &origin) != NULL;
+    return effective_selector(selector, &origin) != NULL;
 }
 
+/* Whether the caller, or HEALCL_DEVICE, asks for the host reference in place of a device. */
 bool device_is_reference(const char *selector)
 {
     const char *origin;
-    selector = named(selector, &origin);
+    selector = effective_selector(selector, &origin);
     return selector && strcmp(selector, "reference") == 0;
 }
 
+/* Finds the device that a selector names. If a device matches but cannot be used, the error says
+ * why; if nothing matches, it lists the devices. */
 enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,
                                  size_t *index, struct healcl_error *error)
 {
     const char *origin;
-    selector = named(selector, &origin);
+    selector = effective_selector(selector, &origin);
     if (device_is_reference(selector))
         FAIL(error, HEALCL_USAGE,
              "'reference'%s names the host reference, but this needs an OpenCL device", origin);

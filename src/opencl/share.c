@@ -12,6 +12,7 @@
  */
 enum { IDLE_PROGRAMS_MAX = 256 }; /* without users: manifests keep bringing new ones */
 
+/* Frees a program without users, which must not be in the context's list. */
 static void free_program(const struct opencl *cl, struct device_program *program)
 {
     for (struct shared_kernel *kernel = program->kernels, *next; kernel; kernel = next) {
@@ -27,12 +28,18 @@ static void free_program(const struct opencl *cl, struct device_program *program
     free(program);
 }
 
+/* Frees programs of a context that no kernel uses. Those that could not be built, or are discarded,
+ * all go. Of the others the `most` most recently used stay: they come first in the list. The
+ * context must be locked. */
 void programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most)
 {
-    uint32_t idle = 0;
-    for (struct device_program **link = &context->programs, *program; (program = *link);) {
-        const bool is_idle = program->users == 0;
-        if (is_idle && (program->discarded || !program->id || ++idle > most)) {
+    uint32_t idle_count = 0;
+    struct device_program **link = &context->programs;
+    while (*link) {
+        struct device_program *program = *link;
+        const bool is_idle = program->users == 0, is_usable = program->id && !program->discarded;
+        idle_count += is_idle && is_usable;
+        if (is_idle && (!is_usable || idle_count > most)) {
             *link = program->next;
             free_program(cl, program);
         } else {
@@ -43,6 +50,8 @@ void programs_trim(const struct opencl *cl, struct device_context *context, uint
 
 /* ---------------------------------------------------------------- finding */
 
+/* Sets what identifies the program of a launch, from copies of the launch's texts. A vendor's
+ * source is not copied: its manifest owns it. The caller frees the program, also after an error. */
 static enum healcl_status init_program(const struct healcl_device *device,
                                        const struct launch *launch, uint64_t hash,
                                        struct device_program *program, struct healcl_error *error)
@@ -57,7 +66,9 @@ static enum healcl_status init_program(const struct healcl_device *device,
     return program_identify(device, program, error);
 }
 
-/* Finds the program of a launch among those of the context, or adds it. */
+/* Finds the program of a launch among those of the context, or adds it unbuilt. Programs are equal
+ * if their keys are: hashes of sources and options. The key needs a whole program, so one is made
+ * first and freed if an equal one exists. The context must be locked. */
 static enum healcl_status find_program(struct healcl_device *device, const struct launch *launch,
                                        uint64_t hash, struct device_program **found,
                                        struct healcl_error *error)
@@ -79,25 +90,28 @@ static enum healcl_status find_program(struct healcl_device *device, const struc
     return status;
 }
 
+/* Finds a kernel of a program by its name, or adds it. Handles share this entry, which notes if the
+ * driver has compiled the kernel. The context must be locked. */
 static enum healcl_status find_shared_kernel(struct device_program *program, const char *name,
                                              struct shared_kernel **found,
                                              struct healcl_error *error)
 {
-    struct shared_kernel *shared = program->kernels;
-    while (shared && strcmp(shared->name, name) != 0)
-        shared = shared->next;
-    if (!shared) {
-        shared = calloc(1, sizeof *shared + strlen(name) + 1);
-        NEED_MEMORY(shared, error);
-        strcpy(shared->name, name);
-        shared->next = program->kernels;
-        program->kernels = shared;
+    struct shared_kernel *kernel = program->kernels;
+    while (kernel && strcmp(kernel->name, name) != 0)
+        kernel = kernel->next;
+    if (!kernel) {
+        kernel = calloc(1, sizeof *kernel + strlen(name) + 1);
+        NEED_MEMORY(kernel, error);
+        strcpy(kernel->name, name);
+        kernel->next = program->kernels;
+        program->kernels = kernel;
     }
-    *found = shared;
+    *found = kernel;
     return HEALCL_OK;
 }
 
-/* Adds the kernel of a launch to those of the handle. program: its program; NULL: it is unknown. */
+/* Adds the kernel of a launch to the front of the handle's list, without a kernel object. program:
+ * the kernel's program if the handle already knows it, otherwise NULL. */
 static enum healcl_status add_kernel(struct healcl_device *device, const struct launch *launch,
                                      uint64_t hash, struct device_program *program,
                                      struct healcl_error *error)
@@ -110,7 +124,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, const struct 
     if (status == HEALCL_OK)
         status = find_shared_kernel(program, launch->kernel, &kernel->shared, error);
     if (status == HEALCL_OK) {
-        program->text = launch->source; /* that of an earlier launch may be gone */
+        program->text = launch->source; /* a manifest that owned an earlier source may be closed */
         program->users++;
         kernel->program = program;
         kernel->next = device->programs->kernels;
@@ -122,6 +136,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, const struct 
     return status;
 }
 
+/* Whether a launch uses this program. The hash alone could be equal by accident. */
 static bool is_program_of(const struct device_program *program, const struct launch *launch,
                           uint64_t hash)
 {
@@ -131,6 +146,8 @@ static bool is_program_of(const struct device_program *program, const struct lau
            strcmp(program->options, launch->options) == 0;
 }
 
+/* Moves the kernel of a launch to the front of the handle's list, or adds it there unbuilt.
+ * Recently used kernels are thus found first. Callers take the result from the front. */
 enum healcl_status kernel_find(struct healcl_device *device, const struct launch *launch,
                                struct healcl_error *error)
 {
@@ -152,14 +169,18 @@ enum healcl_status kernel_find(struct healcl_device *device, const struct launch
     return add_kernel(device, launch, hash, program, error);
 }
 
+/* Creates a kernel object of a built program. In a package's image, kernels of all programs have a
+ * prefix of their program in their names. */
 cl_kernel kernel_create(struct healcl_device *device, const struct kernel *kernel, cl_int *code)
 {
-    const char *prefix = kernel->program->prefix;
+    const char *prefix = kernel->program->symbol_prefix;
     char symbol[256];
     snprintf(symbol, sizeof symbol, "%.40s%s", prefix ? prefix : "", kernel->shared->name);
     return device->cl->clCreateKernel(kernel->program->id, symbol, code);
 }
 
+/* Iterates over the programs of the context that are built and in use: the one after `program`, or
+ * the first one if that is NULL. NULL at the end. */
 const struct device_program *device_next_program(const struct healcl_device *device,
                                                  const struct device_program *program)
 {
@@ -171,6 +192,9 @@ const struct device_program *device_next_program(const struct healcl_device *dev
 
 /* ---------------------------------------------------------------- releasing */
 
+/* Ends the use of a program by one kernel. If it was the last use, moves the program to the front
+ * of the context's list, as the most recently used, and trims the list. The context must be locked.
+ */
 static void leave_program(struct healcl_device *device, struct device_program *program)
 {
     struct device_context *context = device->shared;
@@ -185,6 +209,7 @@ static void leave_program(struct healcl_device *device, struct device_program *p
     programs_trim(device->cl, context, IDLE_PROGRAMS_MAX);
 }
 
+/* Releases the kernel at the front of the handle's list. */
 void kernel_drop(struct healcl_device *device)
 {
     struct kernel *kernel = device->programs->kernels;
@@ -197,23 +222,28 @@ void kernel_drop(struct healcl_device *device)
     free(kernel);
 }
 
+/* Makes a handle forget all its programs after a failed self-test: they, or their cached binaries,
+ * may be wrong. Returns whether any program came from a binary: building it from source may help
+ * then. */
 bool device_programs_discard(struct healcl_device *device)
 {
-    bool loaded = false;
+    bool any_loaded = false;
     (void)!device_finish(device, NULL);
     overlap_forget(device);
     for (; device->programs->kernels; kernel_drop(device)) {
         struct device_program *program = device->programs->kernels->program;
         (void)pthread_mutex_lock(&device->shared->lock);
-        loaded = loaded || program->loaded;
+        any_loaded = any_loaded || program->loaded;
         program->discarded = true;
         (void)pthread_mutex_unlock(&device->shared->lock);
         if (*program->binary_name && !device->programs->package)
             cache_remove(device->programs->cache_directory, program->binary_name);
     }
-    return loaded;
+    return any_loaded;
 }
 
+/* Caches the binary of a program, at most once for all handles. Failures are ignored: the next
+ * process builds the program again. */
 void program_save(struct healcl_device *device, struct device_program *program)
 {
     unsigned char *binary;
@@ -227,6 +257,8 @@ void program_save(struct healcl_device *device, struct device_program *program)
     free(binary);
 }
 
+/* Releases the kernels of a handle that is being closed. Binaries are cached only now, because some
+ * drivers compile a kernel when it first runs. */
 void device_programs_release(struct healcl_device *device)
 {
     struct device_programs *programs = device->programs;

@@ -21,6 +21,7 @@ static const struct {
 #undef PROGRAM
 };
 
+/* The text of a program by its name, or NULL. Programs that tests have added hide those of cl/. */
 static const char *find_source(const struct healcl_device *device, const char *name)
 {
     const struct program_source *source = device->programs->added;
@@ -36,12 +37,14 @@ static const char *find_source(const struct healcl_device *device, const char *n
 /* Part of every key: to be raised when the same sources and options yield a different binary. */
 #define PROGRAM_ABI "healcl binary 3"
 
+/* Collects the texts that the compiler gets, in order: base.h, arithmetic.h, the program. A #line
+ * before each makes the compiler's messages name our files. */
 enum healcl_status program_texts_find(const struct healcl_device *device,
                                       const struct device_program *program,
                                       struct program_texts *found, struct healcl_error *error)
 {
     const char *name = program->name, *source = program->text;
-    if (source) /* "scale.cl@" and a hash of what it holds */
+    if (source) /* a vendor's program, named by its file and a hash: "scale.cl@12ab" */
         snprintf(found->line, sizeof found->line, "\n#line 1 \"%.*s\"\n", (int)strcspn(name, "@"),
                  name);
     else
@@ -60,6 +63,7 @@ enum healcl_status program_texts_find(const struct healcl_device *device,
     return HEALCL_OK;
 }
 
+/* Writes the source that a program is built from to a stream, for users who debug a compiler. */
 enum healcl_status device_write_source(const struct healcl_device *device,
                                        const struct device_program *program, FILE *stream,
                                        struct healcl_error *error)
@@ -73,13 +77,15 @@ enum healcl_status device_write_source(const struct healcl_device *device,
     return HEALCL_OK;
 }
 
-/* Everything that the compiler gets beside the texts. */
+/* Sets all_options of a program: everything that the compiler gets beside the texts. They depend on
+ * the findings of the self-test, on the size of work-groups, and on the launch. */
 static enum healcl_status find_options(const struct healcl_device *device,
                                        struct device_program *program, struct healcl_error *error)
 {
     char options[LAUNCH_OPTIONS_SIZE + 128];
-    /* Drivers may print any warnings, as PoCL does for vectors wider than the target's registers:
-     * -w. Vendors want those of their own sources. */
+    /* -w silences warnings about our own sources, as PoCL prints for wide vectors. Vendors need the
+     * warnings about theirs. A device that emulates a GPU gets other code for bugs of its compiler
+     * (docs/DRIVERS.md). */
     const uint32_t limit = device->info.compiler_limit;
     snprintf(options, sizeof options, "%s%s-D LOCAL_SIZE=%zu%s%s %s", program->text ? "" : "-w ",
              limit == COMPILER_NOT_OPTIMIZING ? "-cl-opt-disable " : "", program->local_size,
@@ -91,6 +97,9 @@ static enum healcl_status find_options(const struct healcl_device *device,
     return HEALCL_OK;
 }
 
+/* Computes a program's options, its key, and the name of its cached binary. The key is a hash of
+ * all that decides what the compiler makes. A package is for one device, so that its names contain
+ * only the key. */
 enum healcl_status program_identify(const struct healcl_device *device,
                                     struct device_program *program, struct healcl_error *error)
 {
@@ -98,10 +107,11 @@ enum healcl_status program_identify(const struct healcl_device *device,
     struct program_texts found;
     TRY(find_options(device, program, error));
     TRY(program_texts_find(device, program, &found, error));
-    const char *all[3 + PROGRAM_TEXTS] = {PROGRAM_ABI, program->all_options, arguments};
+    enum { FIELDS = 3 };
+    const char *all[FIELDS + PROGRAM_TEXTS] = {PROGRAM_ABI, program->all_options, arguments};
     snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
-    memcpy(all + 3, found.texts, sizeof found.texts);
-    hash_texts(3 + PROGRAM_TEXTS, all, program->key);
+    memcpy(all + FIELDS, found.texts, sizeof found.texts);
+    hash_texts(FIELDS + PROGRAM_TEXTS, all, program->key);
     if (device->programs->package)
         snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
     else if (device->programs->cache_directory && !device->programs->distrusted)
@@ -112,17 +122,23 @@ enum healcl_status program_identify(const struct healcl_device *device,
 
 /* ---------------------------------------------------------------- of launches */
 
+/* A hash of a vendor's kernel name and of its arguments' kinds: memory with elements of some size,
+ * or an integer. Arguments are checked when the source is built, so a binary is valid only for the
+ * arguments that were checked. 0 for our own kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch)
 {
-    unsigned char memory_of[LAUNCH_ARGUMENTS_MAX]; /* bytes of an element; 0 for a long */
+    unsigned char element_bytes[LAUNCH_ARGUMENTS_MAX]; /* of memory; 0 for an integer */
     if (!launch->source)
         return 0;
     for (uint32_t i = 0; i < launch->argument_count; i++)
-        memory_of[i] = launch->arguments[i].buffer ? (unsigned char)launch->arguments[i].size : 0;
+        element_bytes[i] =
+            launch->arguments[i].buffer ? (unsigned char)launch->arguments[i].size : 0;
     return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
-                                XXH3_64bits(memory_of, launch->argument_count));
+                                XXH3_64bits(element_bytes, launch->argument_count));
 }
 
+/* Identifies the program of a launch: its name, options, size of work-groups, and arguments.
+ * Handles look programs up by this hash. */
 uint64_t launch_program_hash(const struct launch *launch)
 {
     uint64_t seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
@@ -130,6 +146,7 @@ uint64_t launch_program_hash(const struct launch *launch)
     return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
 }
 
+/* Identifies the kernel of a launch: its program and its name. */
 uint64_t launch_kernel_hash(const struct launch *launch)
 {
     return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),

@@ -18,10 +18,11 @@ struct transfer {
     const char *name;              /* for traces */
     const struct command_use *use; /* NULL: it is on the transfer queue */
     bool waits;
-    cl_event *last; /* becomes the transfer's event; or NULL */
+    cl_event *last_event; /* becomes the transfer's event; or NULL */
 };
 
-/* Reads bytes [offset, offset + bytes) of a buffer to memory, or writes data if memory is NULL. */
+/* Reads bytes [offset, offset + bytes) of a buffer to memory, or writes data if memory is NULL. A
+ * blocking transfer on the compute queue leaves that queue empty. */
 static enum healcl_status enqueue_transfer(struct healcl_device *device,
                                            const struct transfer *transfer,
                                            const struct buffer *buffer, uint64_t offset,
@@ -37,15 +38,15 @@ static enum healcl_status enqueue_transfer(struct healcl_device *device,
     {
         struct queued_command command;
         TRY(transfer_begin(device, &command, transfer->use, transfer->name, bytes, error));
-        if (transfer->last)
-            command.wanted = &command.timed.event;
+        if (transfer->last_event)
+            command.event_out = &command.timed.event;
         code = memory ? WAIT_CL(cl, clEnqueueReadBuffer, queue, buffer->memory, transfer->waits,
                                 (size_t)offset, (size_t)bytes, memory, EVENTS(command))
                       : WAIT_CL(cl, clEnqueueWriteBuffer, queue, buffer->memory, transfer->waits,
                                 (size_t)offset, (size_t)bytes, data, EVENTS(command));
         if (code != CL_SUCCESS)
             continue;
-        enum healcl_status status = command_end(device, &command, transfer->last, error);
+        enum healcl_status status = command_end(device, &command, transfer->last_event, error);
         if (transfer->use && transfer->waits)
             device_note_idle(device);
         return status;
@@ -56,8 +57,9 @@ static enum healcl_status enqueue_transfer(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- mapping */
 
-/* Maps memory, and waits for it. use: as in struct transfer. If the device is out of memory, as
- * device_buffer_acquire. */
+/* Maps memory for the host, and waits for it. use: the memory that earlier commands must be done
+ * with; NULL: the transfer queue maps it, beside the compute queue. If the device is out of memory,
+ * empties the pool and tries again. */
 static enum healcl_status device_map(struct healcl_device *device, const struct command_use *use,
                                      cl_mem memory, cl_map_flags flags, uint64_t offset,
                                      uint64_t bytes, void **address, struct healcl_error *error)
@@ -96,17 +98,21 @@ enum {
     ALIGNMENT = 64 /* of adjacent data in a half */
 };
 
+/* The size of each half of the staging memory. 0 if transfers do not need it: the host maps the
+ * device's memory. A device that cannot map needs at least a small one. */
 static uint64_t staging_half_bytes(const struct healcl_device *device)
 {
-    uint64_t wanted = device->tuning.staging_bytes, most = device->info.max_allocation_bytes / 2;
-    if (wanted == 0 && !device->info.lacks_maps)
+    uint64_t bytes = device->tuning.staging_bytes, most = device->info.max_allocation_bytes / 2;
+    if (bytes == 0 && !device->info.lacks_maps)
         return 0;
     if (device->staging.address)
         return device->staging.half_bytes;
-    wanted = wanted < most ? wanted : most / HALF_BYTES_MIN * HALF_BYTES_MIN;
-    return wanted < HALF_BYTES_MIN ? HALF_BYTES_MIN : wanted;
+    bytes = bytes < most ? bytes : most / HALF_BYTES_MIN * HALF_BYTES_MIN;
+    return bytes < HALF_BYTES_MIN ? HALF_BYTES_MIN : bytes;
 }
 
+/* Tests if the host can map the device's memory, by mapping a small buffer. Called by the
+ * self-test; sets info.lacks_maps. */
 enum healcl_status device_try_map(struct healcl_device *device, struct healcl_error *error)
 {
     struct buffer buffer;
@@ -120,39 +126,44 @@ enum healcl_status device_try_map(struct healcl_device *device, struct healcl_er
     return status;
 }
 
-/* Maps a new buffer of the staging memory. */
+/* Creates pinned memory and maps it for as long as the handle lives. Devices copy from and to
+ * pinned memory without a copy by the driver. */
 static enum healcl_status map_pinned(struct healcl_device *device, size_t bytes,
-                                     struct staging *made, struct healcl_error *error)
+                                     struct staging *staging, struct healcl_error *error)
 {
     const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
     void *address;
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
-        made->memory = device->cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
+        staging->memory = device->cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
     }
     TRY_CL(error, "clCreateBuffer", code);
-    enum healcl_status status = device_map(device, NULL, made->memory, CL_MAP_READ | CL_MAP_WRITE,
-                                           0, bytes, &address, error);
+    enum healcl_status status = device_map(device, NULL, staging->memory,
+                                           CL_MAP_READ | CL_MAP_WRITE, 0, bytes, &address, error);
     if (status != HEALCL_OK)
-        (void)device->cl->clReleaseMemObject(made->memory);
-    made->address = address;
+        (void)device->cl->clReleaseMemObject(staging->memory);
+    staging->address = address;
     return status;
 }
 
+/* Creates the staging memory on first use. If the device cannot map memory, it is the host's own.
+ */
 static enum healcl_status create_staging(struct healcl_device *device, struct healcl_error *error)
 {
-    struct staging made = {.half_bytes = staging_half_bytes(device)};
-    const size_t bytes = (size_t)(2 * made.half_bytes);
+    struct staging staging = {.half_bytes = staging_half_bytes(device)};
+    const size_t bytes = (size_t)(2 * staging.half_bytes);
     if (device->info.lacks_maps)
-        made.address = malloc(bytes);
+        staging.address = malloc(bytes);
     else
-        TRY(map_pinned(device, bytes, &made, error));
-    NEED_MEMORY(made.address, error);
-    device->staging = made;
+        TRY(map_pinned(device, bytes, &staging, error));
+    NEED_MEMORY(staging.address, error);
+    device->staging = staging;
     return HEALCL_OK;
 }
 
+/* Waits until the device has copied what is in a half, or to it: the host may then use the half
+ * again. */
 static enum healcl_status staging_await(struct healcl_device *device, uint32_t half,
                                         struct healcl_error *error)
 {
@@ -166,6 +177,8 @@ static enum healcl_status staging_await(struct healcl_device *device, uint32_t h
     return HEALCL_OK;
 }
 
+/* Makes the other half current, once the device is done with it. The very first call creates the
+ * memory, and half 0 is current. */
 static enum healcl_status staging_turn(struct healcl_device *device, struct healcl_error *error)
 {
     struct staging *staging = &device->staging;
@@ -178,6 +191,8 @@ static enum healcl_status staging_turn(struct healcl_device *device, struct heal
     return HEALCL_OK;
 }
 
+/* Takes `bytes` bytes, at most half_bytes, of the current half. If they do not fit behind what is
+ * already taken, takes them of the other half. */
 static enum healcl_status staging_take(struct healcl_device *device, uint64_t bytes, void **memory,
                                        struct healcl_error *error)
 {
@@ -186,10 +201,12 @@ static enum healcl_status staging_take(struct healcl_device *device, uint64_t by
         TRY(staging_turn(device, error));
     uint64_t *used = &staging->halves[staging->current].used;
     *memory = staging->address + staging->current * staging->half_bytes + *used;
-    *used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* it divides a half */
+    *used +=
+        (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* at most a half: ALIGNMENT divides it */
     return HEALCL_OK;
 }
 
+/* Unmaps and frees the staging memory. The queues must be idle. */
 void staging_release(struct healcl_device *device)
 {
     struct staging *staging = &device->staging;
@@ -208,9 +225,9 @@ void staging_release(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- writes */
 
-/* With clEnqueueWriteBuffer the data would have to outlive the call, or the call would have to
- * wait. A buffer created from the data has copied them on return, and is freed after the copy has
- * run. */
+/* Writes a few bytes in order on the compute queue, without waiting. clEnqueueWriteBuffer would
+ * need data that outlive the call. A buffer created from the data has copied them on return. It is
+ * released at once, and OpenCL frees it after the copy. */
 static enum healcl_status write_copy(struct healcl_device *device, const struct buffer *buffer,
                                      uint64_t offset, uint64_t bytes, const void *data,
                                      struct healcl_error *error)
@@ -234,6 +251,8 @@ static enum healcl_status write_copy(struct healcl_device *device, const struct 
     return status;
 }
 
+/* Writes to a buffer in order with launches. The data need not outlive the call: few bytes are
+ * copied, for more it waits. */
 enum healcl_status device_write(struct healcl_device *device, const struct buffer *buffer,
                                 uint64_t offset, uint64_t bytes, const void *data,
                                 struct healcl_error *error)
@@ -242,19 +261,22 @@ enum healcl_status device_write(struct healcl_device *device, const struct buffe
         return HEALCL_OK;
     if (bytes <= DEVICE_COPIED_BYTES)
         return write_copy(device, buffer, offset, bytes, data, error);
-    return enqueue_transfer(device, &(struct transfer){"write", &everything, true, NULL}, buffer,
-                            offset, bytes, NULL, data, error);
+    const struct transfer write = {.name = "write", .use = &everything, .waits = true};
+    return enqueue_transfer(device, &write, buffer, offset, bytes, NULL, data, error);
 }
 
 /* ---------------------------------------------------------------- uploads */
 
+/* The most bytes that a filler or taker gets at once: half of the staging memory, or all bytes
+ * without staging. */
 uint64_t device_piece_bytes(const struct healcl_device *device)
 {
     uint64_t half = staging_half_bytes(device);
     return half > 0 ? half : UINT64_MAX;
 }
 
-/* The transfer queue is in order: waiting for the last upload waits for all. */
+/* Counts an upload and lets the device start it. The transfer queue is in order:
+ * device->last_upload stands for all uploads so far. */
 static enum healcl_status end_upload(struct healcl_device *device, struct healcl_error *error)
 {
     device->commands++;
@@ -262,20 +284,24 @@ static enum healcl_status end_upload(struct healcl_device *device, struct healcl
     return HEALCL_OK;
 }
 
-/* Writes to a fresh buffer. If is_staged, data are in the current half of the staging memory.
- * Otherwise waits for the write. */
+/* Writes to a buffer that no command uses, on the transfer queue. If is_staged, the data are in the
+ * current half of the staging memory, which must not change before the write ends. Otherwise waits
+ * for the write. */
 static enum healcl_status write_fresh(struct healcl_device *device, const struct buffer *buffer,
                                       uint64_t offset, uint64_t bytes, const void *data,
                                       bool is_staged, struct healcl_error *error)
 {
-    cl_event *half = &device->staging.halves[device->staging.current].event;
-    TRY(enqueue_transfer(device, &(struct transfer){"upload", NULL, !is_staged, &device->upload},
-                         buffer, offset, bytes, NULL, data, error));
+    cl_event *half_event = &device->staging.halves[device->staging.current].event;
+    const struct transfer upload = {
+        .name = "upload", .waits = !is_staged, .last_event = &device->last_upload};
+    TRY(enqueue_transfer(device, &upload, buffer, offset, bytes, NULL, data, error));
     if (is_staged)
-        TRY_CL(error, "clRetainEvent", event_keep(device, half, device->upload));
+        TRY_CL(error, "clRetainEvent", event_keep(device, half_event, device->last_upload));
     return end_upload(device, error);
 }
 
+/* Uploads piece by piece through the staging memory: the host fills one half while the device
+ * copies the other. */
 static enum healcl_status upload_staged(struct healcl_device *device, const struct buffer *buffer,
                                         const struct device_filler *filler,
                                         struct healcl_error *error)
@@ -291,6 +317,8 @@ static enum healcl_status upload_staged(struct healcl_device *device, const stru
     return HEALCL_OK;
 }
 
+/* Gives a filled buffer back to the device: unmapping is the upload. Unmaps even if it cannot be
+ * timed. */
 static enum healcl_status unmap_upload(struct healcl_device *device, const struct buffer *buffer,
                                        void *memory, struct healcl_error *error)
 {
@@ -298,15 +326,16 @@ static enum healcl_status unmap_upload(struct healcl_device *device, const struc
     enum healcl_status status =
         transfer_begin(device, &command, NULL, "upload", buffer->bytes, error);
     if (status != HEALCL_OK)
-        command.wanted = NULL;
+        command.event_out = NULL;
     cl_int code = device->cl->clEnqueueUnmapMemObject(device->transfer, buffer->memory, memory,
                                                       EVENTS(command));
     TRY(status);
     TRY_CL(error, "clEnqueueUnmapMemObject", code);
-    TRY(command_end(device, &command, &device->upload, error));
+    TRY(command_end(device, &command, &device->last_upload, error));
     return end_upload(device, error);
 }
 
+/* Uploads by filling the buffer in place. Used if host and device share memory. */
 static enum healcl_status upload_mapped(struct healcl_device *device, const struct buffer *buffer,
                                         const struct device_filler *filler,
                                         struct healcl_error *error)
@@ -322,6 +351,8 @@ static enum healcl_status upload_mapped(struct healcl_device *device, const stru
     return status != HEALCL_OK ? status : ended;
 }
 
+/* Uploads a few bytes: fills host memory and creates a buffer from it, which is faster than
+ * mapping. The buffer is larger than the data, so the rest is set to 0. */
 static enum healcl_status upload_small(struct healcl_device *device, uint64_t bytes,
                                        const struct device_filler *filler, struct buffer *buffer,
                                        struct healcl_error *error)
@@ -347,6 +378,8 @@ bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
     return device_shares_memory(device) && bytes > 0 && bytes <= DEVICE_COPIED_BYTES;
 }
 
+/* Makes a buffer and has it filled, by the way that is fastest for its size and the device: copied,
+ * mapped, or staged. After an error *buffer is empty. */
 enum healcl_status device_upload(struct healcl_device *device, const struct buffer_place *place,
                                  uint64_t bytes, const struct device_filler *filler,
                                  struct buffer *buffer, struct healcl_error *error)
@@ -362,6 +395,7 @@ enum healcl_status device_upload(struct healcl_device *device, const struct buff
     return status;
 }
 
+/* A filler that copies from the memory that its context points to. */
 static enum healcl_status fill_from_memory(void *context, uint64_t offset, uint64_t bytes,
                                            void *memory, struct healcl_error *error)
 {
@@ -370,6 +404,8 @@ static enum healcl_status fill_from_memory(void *context, uint64_t offset, uint6
     return HEALCL_OK;
 }
 
+/* Uploads data that are in the host's memory already. Copies them once where it can. Large ones for
+ * a device with its own memory are written directly; the call waits for that. */
 enum healcl_status device_upload_memory(struct healcl_device *device,
                                         const struct buffer_place *place, uint64_t bytes,
                                         const void *memory, struct buffer *buffer,
@@ -387,7 +423,7 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
         return device_upload(device, place, bytes,
                              &(struct device_filler){fill_from_memory, host.context}, buffer,
                              error);
-    /* Written at once, without a copy by the host. */
+    /* Too large for a half of the staging memory: pieces would only add a copy by the host. */
     TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
     enum healcl_status status = write_fresh(device, buffer, 0, bytes, memory, false, error);
     if (status != HEALCL_OK)
@@ -397,6 +433,8 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- downloads */
 
+/* Waits for the compute queue and maps a part of a buffer. It waits for all earlier commands, so
+ * the queue is empty afterwards. */
 enum healcl_status device_buffer_map(struct healcl_device *device, const struct buffer *buffer,
                                      cl_map_flags flags, uint64_t offset, uint64_t bytes,
                                      void **address, struct healcl_error *error)
@@ -406,6 +444,8 @@ enum healcl_status device_buffer_map(struct healcl_device *device, const struct 
     return HEALCL_OK;
 }
 
+/* Enqueues the unmapping of a buffer. Later commands that use it wait. A slab's parts are buffers
+ * of their own to OpenCL, so after a slab all commands wait: argument_count is 0. */
 enum healcl_status device_buffer_unmap(struct healcl_device *device, const struct buffer *buffer,
                                        void *address, struct healcl_error *error)
 {
@@ -419,28 +459,33 @@ enum healcl_status device_buffer_unmap(struct healcl_device *device, const struc
     return command_end(device, &command, NULL, error);
 }
 
+/* Waits for the compute queue and reads bytes to memory. The time appears in traces as waiting. */
 enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
                                uint64_t offset, uint64_t bytes, void *memory,
                                struct healcl_error *error)
 {
+    const struct transfer download = {.name = "download", .use = &everything, .waits = true};
     size_t span = trace_begin(device->trace, "wait", "wait for the device");
     enum healcl_status status =
-        enqueue_transfer(device, &(struct transfer){"download", &everything, true, NULL}, buffer,
-                         offset, bytes, memory, NULL, error);
+        enqueue_transfer(device, &download, buffer, offset, bytes, memory, NULL, error);
     trace_end(device->trace, span);
     return status;
 }
 
+/* Enqueues a read and returns at once. The bytes are valid once the compute queue has been waited
+ * for. Only commands that write the buffer must end before. */
 enum healcl_status device_read_later(struct healcl_device *device, const struct buffer *buffer,
                                      uint64_t offset, uint64_t bytes, void *memory,
                                      struct healcl_error *error)
 {
     const struct launch_argument argument = {.buffer = buffer, .read_only = true};
     const struct command_use use = {.argument_count = 1, .arguments = &argument};
-    return enqueue_transfer(device, &(struct transfer){"read", &use, false, NULL}, buffer, offset,
+    return enqueue_transfer(device, &(struct transfer){.name = "read", .use = &use}, buffer, offset,
                             bytes, memory, NULL, error);
 }
 
+/* Downloads from memory that host and device share: the taker gets the mapped memory. A few bytes
+ * are read instead, since mapping takes two commands. */
 static enum healcl_status download_mapped(struct healcl_device *device, const struct buffer *buffer,
                                           uint64_t offset, uint64_t bytes,
                                           const struct device_taker *taker,
@@ -471,6 +516,8 @@ struct staged_read {
     void *memory;
 };
 
+/* Begins to read the next piece into the other half of the staging memory. At most half_bytes
+ * bytes; read->bytes says how many. */
 static enum healcl_status begin_read(struct healcl_device *device, const struct buffer *buffer,
                                      uint64_t offset, uint64_t bytes, struct staged_read *read,
                                      struct healcl_error *error)
@@ -480,36 +527,40 @@ static enum healcl_status begin_read(struct healcl_device *device, const struct 
     TRY(staging_turn(device, error));
     TRY(staging_take(device, read->bytes, &read->memory, error));
     read->half = device->staging.current;
-    TRY(enqueue_transfer(device,
-                         &(struct transfer){"download", &everything, false,
-                                            &device->staging.halves[read->half].event},
-                         buffer, offset, read->bytes, read->memory, NULL, error));
+    const struct transfer download = {.name = "download",
+                                      .use = &everything,
+                                      .last_event = &device->staging.halves[read->half].event};
+    TRY(enqueue_transfer(device, &download, buffer, offset, read->bytes, read->memory, NULL,
+                         error));
     TRY_CALL(error, device->cl, clFlush, device->compute);
     return HEALCL_OK;
 }
 
-/* While one piece is processed, the next one is read. */
+/* Downloads piece by piece: while the taker processes one piece, the device copies the next one to
+ * the other half. */
 static enum healcl_status read_and_take(struct healcl_device *device, const struct buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
                                         const struct device_taker *taker,
                                         struct healcl_error *error)
 {
-    struct staged_read read, next = {0};
-    TRY(begin_read(device, buffer, offset, bytes, &read, error));
-    for (uint64_t done = 0; done < bytes; done += read.bytes, read = next) {
-        const uint64_t after = done + read.bytes;
+    struct staged_read piece, next_piece = {0};
+    TRY(begin_read(device, buffer, offset, bytes, &piece, error));
+    for (uint64_t done = 0; done < bytes; done += piece.bytes, piece = next_piece) {
+        const uint64_t after = done + piece.bytes;
         if (after < bytes)
-            TRY(begin_read(device, buffer, offset + after, bytes - after, &next, error));
+            TRY(begin_read(device, buffer, offset + after, bytes - after, &next_piece, error));
         size_t span = trace_begin(device->trace, "wait", "wait for the device");
-        enum healcl_status status = staging_await(device, read.half, error);
+        enum healcl_status status = staging_await(device, piece.half, error);
         trace_end(device->trace, span);
         TRY(status);
-        TRY(taker->take(taker->context, done, read.bytes, read.memory, error));
+        TRY(taker->take(taker->context, done, piece.bytes, piece.memory, error));
     }
     device_note_idle(device);
     return HEALCL_OK;
 }
 
+/* Downloads through the staging memory. After an error waits for pending reads: they use a buffer
+ * that the caller may release. */
 static enum healcl_status download_staged(struct healcl_device *device, const struct buffer *buffer,
                                           uint64_t offset, uint64_t bytes,
                                           const struct device_taker *taker,
@@ -525,6 +576,8 @@ static enum healcl_status download_staged(struct healcl_device *device, const st
     return status;
 }
 
+/* Waits for the compute queue and passes bytes of a buffer to the taker, in place or piece by
+ * piece. */
 enum healcl_status device_download(struct healcl_device *device, const struct buffer *buffer,
                                    uint64_t offset, uint64_t bytes,
                                    const struct device_taker *taker, struct healcl_error *error)

@@ -290,7 +290,7 @@ static enum healcl_status take_alone(struct device_executor *self, const struct 
 static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
 {
     struct group group = {.self = self};
-    if (!self->status_is_clear || self->launcher.device->upload) {
+    if (!self->status_is_clear || self->launcher.device->last_upload) {
         group.has_status =
             group_takes(&group, &self->launcher.status, sizeof(struct status), &group.status_place);
         if (!group.has_status)
@@ -384,7 +384,7 @@ static enum healcl_status change_phase(struct device_executor *self, bool comput
 {
     if (!self->result->is_split || computes == self->computes)
         return HEALCL_OK;
-    if (self->computes || self->launcher.device->upload)
+    if (self->computes || self->launcher.device->last_upload)
         TRY(device_finish(self->launcher.device, error));
     note_phase(self, computes);
     return HEALCL_OK;

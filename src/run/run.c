@@ -380,7 +380,7 @@ enum healcl_status executor_open(const struct plan *plan, struct healcl_device *
     enum healcl_status status = device_executor_create(*own, plan, false, executor, error);
     device_turn_end(*own);
     if (status == HEALCL_OK)
-        (*executor)->falls_back = !device->callers.no_fallback;
+        (*executor)->falls_back = !device->options.no_fallback;
     return status;
 }
 
@@ -411,7 +411,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
-        run->executor->falls_back = !run->device->callers.no_fallback;
+        run->executor->falls_back = !run->device->options.no_fallback;
         if (limit > 0)
             TRY(device_executor_limit(run->executor, limit, error));
     } else {

@@ -146,7 +146,7 @@ static bool wants_second_output(const struct bench *bench, const struct healcl_d
 {
     const uint64_t cache = device->info.cache_bytes;
     const uint64_t bytes = bench->measured.bytes, output = bench->measured.output_bytes;
-    return device->overlaps && !bench->accumulates && output <= SECOND_OUTPUT_BYTES &&
+    return device->commands_overlap && !bench->accumulates && output <= SECOND_OUTPUT_BYTES &&
            bytes + output <= bench->options->memory_limit &&
            (bytes + output <= cache / 2 || bytes > cache);
 }

@@ -472,7 +472,7 @@ static void list_calls(void)
     struct variants variants;
     if (device_open(&listing, NULL, &device, &error) != HEALCL_OK)
         abort();
-    device->callers.no_fallback = true;
+    device->options.no_fallback = true;
     variants_init(&variants, device);
     coverage_sizes_init(&sizes, true);
     const size_t count = coverage_rows(&rows);

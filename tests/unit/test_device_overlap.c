@@ -100,7 +100,7 @@ static void close_device(void)
 static bool open_overlapping(void)
 {
     open_with("local_size=1,launches_at_once=16");
-    if (device->overlaps)
+    if (device->commands_overlap)
         return true;
     close_device();
     return false;
@@ -280,12 +280,12 @@ static void takes_times_one_by_one(void **state)
     (void)state;
     NEEDS_OVERLAP();
     OK(device_set_profiling(device, true, &error));
-    assert_false(device->overlaps);
+    assert_false(device->commands_overlap);
     (void)step(0, 1, SLOW);
     assert_int_equal(step(1, 2, 0), 0);
     assert_int_equal(read(2), 2);
     OK(device_set_profiling(device, false, &error));
-    assert_true(device->overlaps);
+    assert_true(device->commands_overlap);
     (void)step(3, 1, SLOW);
     assert_int_equal(step(1, 2, 0), 1);
     assert_int_equal(read(2), 32);
@@ -299,13 +299,13 @@ static void changes_with_the_tuning(void **state)
     struct device_tuning tuning = device->tuning;
     tuning.launches_at_once = 1;
     OK(device_set_tuning(device, &tuning, &error));
-    assert_false(device->overlaps);
+    assert_false(device->commands_overlap);
     (void)step(0, 1, SLOW);
     assert_int_equal(step(1, 2, 0), 0);
     assert_int_equal(read(2), 2);
     tuning.launches_at_once = 2;
     OK(device_set_tuning(device, &tuning, &error));
-    assert_true(device->overlaps);
+    assert_true(device->commands_overlap);
     assert_int_equal(step(0, 1, SLOW), 0);
     assert_int_equal(step(0, 2, SLOW), 0);
     assert_int_equal(step(0, 3, 0), 2); /* a third has to wait */
@@ -317,7 +317,7 @@ static void can_be_in_order(void **state)
 {
     (void)state;
     open_with("local_size=1,launches_at_once=1");
-    assert_false(device->overlaps);
+    assert_false(device->commands_overlap);
     (void)step(0, 1, SLOW);
     assert_int_equal(step(1, 2, 0), 0);
     assert_int_equal(read(2), 2);

@@ -53,14 +53,14 @@ static void fallback_is_refused_where_not_wanted(void **state)
     struct healcl_transcript *transcript = open_file(TRANSCRIPTS "/ntt.json");
     struct healcl_report *report = NULL;
     struct executor *executor = NULL;
-    device->callers.no_fallback = true;
+    device->options.no_fallback = true;
     assert_int_equal(healcl_run(transcript, device, NULL, &report, &error), HEALCL_DEVICE);
     assert_non_null(strstr(error.message, "(ntt): the device lacks kernels for it: "
                                           "HEALCL_LACKS names it"));
     assert_null(report);
     healcl_error_clear(&error);
     /* Measuring and proving code makes its own executors. */
-    device->callers.no_fallback = false;
+    device->options.no_fallback = false;
     struct segment_result result = {0};
     struct script_results results = {0};
     const struct result_sink sink = script_sink(&results);
@@ -163,7 +163,7 @@ static uint64_t run_broken(const char *path, const char *text, const char *reaso
     assert_int_equal(report->fallbacks, steps);
     assert_int_equal(helper.count[CALL_clBuildProgram], built);
     healcl_report_free(report);
-    device->callers.no_fallback = true;
+    device->options.no_fallback = true;
     if (steps > 0) {
         assert_int_equal(healcl_run(transcript, device, NULL, &report, &error), HEALCL_DEVICE);
         assert_non_null(strstr(error.message, reason));

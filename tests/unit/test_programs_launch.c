@@ -41,7 +41,7 @@ static void uploads_by_mapping(void **state)
     struct healcl_device *device = open_device();
     run(device, 100000, 16);
     assert_int_equal(helper.count[CALL_clEnqueueBarrierWithWaitList], 1);
-    assert_null(device->upload);
+    assert_null(device->last_upload);
     healcl_device_close(device);
 }
 
@@ -120,7 +120,7 @@ static void takes_times(void **state)
     OK(scenario_launch(device, &scenario, &error)); /* left for the close to release */
     OK(device_set_profiling(device, false, &error));
     OK(scenario_launch(device, &scenario, &error));
-    assert_int_equal(helper.events, device->overlaps ? 2 : 1); /* one to wait for */
+    assert_int_equal(helper.events, device->commands_overlap ? 2 : 1); /* one to wait for */
     scenario_release(device, &scenario);
     healcl_device_close(device);
 }

@@ -257,7 +257,7 @@ static void notes_what_overlapping_costs(void **state)
     slow.clEnqueueNDRangeKernel = await_slowly;
     OK(device_open_tested(&slow, NULL, &device, &error));
     assert_false(device->info.launches_overlap);
-    assert_false(device->overlaps);
+    assert_false(device->commands_overlap);
     struct device_info found = device->info;
     found.launches_overlap = true;
     self_test_take_findings(&found);

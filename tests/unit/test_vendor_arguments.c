@@ -87,8 +87,8 @@ static enum healcl_status scale(unsigned *warnings)
     answers.asked = *warnings = 0;
     healcl_error_clear(&error);
     OK(device_open(&cl, NULL, &asked, &error));
-    asked->callers.log = count_warning;
-    asked->callers.log_context = warnings;
+    asked->options.log = count_warning;
+    asked->options.log_context = warnings;
     OK(healcl_queue_open(asked, &plan, &queue, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, values, &a, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, values, &out, &error));
