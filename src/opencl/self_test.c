@@ -67,6 +67,8 @@ struct operands {
     uint64_t a, b, q;
 };
 
+/* Every pair of values occurs twice, with two moduli: the number of moduli is odd, so that moduli
+ * shift against pairs. */
 static void make_cases(struct operands cases[CASES])
 {
     for (size_t i = 0; i < CASES; i++)
@@ -74,38 +76,43 @@ static void make_cases(struct operands cases[CASES])
             (struct operands){values[i % VALUES], values[i / VALUES % VALUES], moduli[i % MODULI]};
 }
 
-/* An integer of 192 bits in two's complement. */
+/* An integer of 192 bits in two's complement, as cl/base/arithmetic.h sums products. */
 struct wide {
     uint128 low;
     int64_t high;
 };
 
-/* 5*a*b, a and b signed */
+/* 5*a*b for signed a and b, as the kernel computes it. Adds the product five times, with carries
+ * from the low 128 bits into the high 64. */
 static struct wide five_products(uint64_t a, uint64_t b)
 {
     int128 product = (int128)(int64_t)a * (int64_t)b;
     struct wide sum = {0, 0};
     for (int i = 0; i < 5; i++) {
         sum.low += (uint128)product;
-        sum.high += (product < 0 ? -1 : 0) + (sum.low < (uint128)product);
+        const bool carries = sum.low < (uint128)product;
+        sum.high += (product < 0 ? -1 : 0) + carries; /* -1: the sign, extended */
     }
     return sum;
 }
 
-/* x mod q in [0, q), x signed */
+/* x mod q in [0, q) for signed x. C's % has the sign of x, so a negative rest gets q added. */
 static uint64_t floor_mod(int64_t x, uint64_t q)
 {
-    int128 rest = (int128)x % (int128)q;
-    return (uint64_t)(rest < 0 ? rest + (int128)q : rest);
+    int128 remainder = (int128)x % (int128)q;
+    return (uint64_t)(remainder < 0 ? remainder + (int128)q : remainder);
 }
 
+/* x mod q for a signed 192-bit x: long division, one digit of 64 bits after the other. */
 static uint64_t wide_mod(struct wide x, uint64_t q)
 {
-    uint64_t rest = floor_mod(x.high, q);
-    rest = (uint64_t)(((uint128)rest << 64 | (uint64_t)(x.low >> 64)) % q);
-    return (uint64_t)(((uint128)rest << 64 | (uint64_t)x.low) % q);
+    uint64_t remainder = floor_mod(x.high, q);
+    remainder = (uint64_t)(((uint128)remainder << 64 | (uint64_t)(x.low >> 64)) % q);
+    return (uint64_t)(((uint128)remainder << 64 | (uint64_t)x.low) % q);
 }
 
+/* Computes on the host what each function of the self-test must return. The expressions are the
+ * last column of self_test_answers.cl, and refer to a, b and q. */
 static void compute_known_answers(const struct operands *operands, uint64_t answers[ANSWERS])
 {
     const uint64_t a = operands->a, b = operands->b, q = operands->q;
@@ -116,7 +123,7 @@ static void compute_known_answers(const struct operands *operands, uint64_t answ
 
 /* ---------------------------------------------------------------- comparing */
 
-/* Begins as cl/base/self_test.cl needs it. */
+/* Initial values of the counters, by which cl/base/self_test.cl tests atomic functions. */
 static const struct self_test_counters counters_before = {.least = UINT32_MAX,
                                                           .common = UINT32_MAX};
 
@@ -128,12 +135,14 @@ struct outputs {
     struct self_test_counters counters;
 };
 
+/* Computes what the kernel must store, for all cases: answers, truncated bytes and words, and the
+ * results of atomics. Each work-item clears one of 31 bits of `common`, which tests atomic_and. */
 static void compute_known_outputs(const struct operands cases[CASES], struct outputs *known)
 {
     known->counters = counters_before;
     for (uint32_t i = 0; i < CASES; i++) {
         uint64_t b = cases[i].b;
-        uint32_t upper = (uint32_t)(b >> 32) | 1;
+        uint32_t upper = (uint32_t)(b >> 32) | 1; /* as the kernel: for atomic_min */
         compute_known_answers(&cases[i], known->answers[i]);
         known->bytes[i] = (int8_t)b;
         known->words[i] = (int32_t)b;
@@ -146,6 +155,8 @@ static void compute_known_outputs(const struct operands cases[CASES], struct out
 
 /* "mul_hi(0x1, 0x2) is 0x1, not 0x0" */
 enum { ANSWER_TEXT_SIZE = sizeof((struct device_info *)NULL)->family_failure };
+/* Describes a wrong answer: "mul_hi(0x1, 0x2) is 0x1, not 0x0". answer_table names the function,
+ * and by the letters a, b and q its operands. */
 static void answer_text(const struct operands *operands, size_t number, uint64_t answer,
                         uint64_t known, char text[ANSWER_TEXT_SIZE])
 {
@@ -159,7 +170,9 @@ static void answer_text(const struct operands *operands, size_t number, uint64_t
              known);
 }
 
-/* A wrong answer that only some families need is their failure alone. */
+/* Compares the answers of one case. A wrong answer in plain arithmetic fails the test. One that
+ * only some kernel families need only marks these families as failed: the host then runs their
+ * steps. The first one is kept for messages. */
 static enum healcl_status compare_answers(struct device_info *info, const struct operands *operands,
                                           const uint64_t answers[ANSWERS],
                                           const uint64_t known[ANSWERS], struct healcl_error *error)
@@ -178,6 +191,8 @@ static enum healcl_status compare_answers(struct device_info *info, const struct
     return HEALCL_OK;
 }
 
+/* Compares the results of atomic functions. Any work-item may win a compare-and-swap, so the
+ * winner's own note must agree with what was stored. */
 static enum healcl_status compare_counters(const struct device_info *info,
                                            const struct self_test_counters *counters,
                                            const struct self_test_counters *known,
@@ -193,7 +208,6 @@ static enum healcl_status compare_counters(const struct device_info *info,
         {"atomic_and", counters->common, known->common},
         {"atomic_cmpxchg", counters->winner, counters->first},
     };
-    /* Whichever work-item was the first. */
     if (counters->first < 1 || counters->first > CASES)
         FAIL_TEST(error, info, "atomic_cmpxchg of %d work-items is %" PRIu32 ", not one of 1 to %d",
                   CASES, counters->first, CASES);
@@ -204,8 +218,9 @@ static enum healcl_status compare_counters(const struct device_info *info,
     return HEALCL_OK;
 }
 
-/* The result of `rounds` rounds of the loop; G. Marsaglia, "Xorshift RNGs", 2003. */
-static uint32_t mix(uint32_t rounds)
+/* The result of `rounds` rounds of the kernel's loop, a random generator: G. Marsaglia, "Xorshift
+ * RNGs", 2003. */
+static uint32_t xorshift_after(uint32_t rounds)
 {
     uint32_t mixed = 1;
     for (uint32_t i = 0; i < rounds; i++) {
@@ -216,7 +231,9 @@ static uint32_t mix(uint32_t rounds)
     return mixed;
 }
 
-/* A loop that ends early is something that one can work with: struct device_info, loop_limit. */
+/* Checks a long loop of one work-item. Some devices end loops early. That is not an error: kernels
+ * then use shorter loops (loop_limit of struct device_info). But the loop must not be too short,
+ * and its result must fit its length. */
 static enum healcl_status compare_rounds(const struct device_info *info,
                                          const struct self_test_counters *counters,
                                          struct healcl_error *error)
@@ -224,12 +241,13 @@ static enum healcl_status compare_rounds(const struct device_info *info,
     uint32_t rounds = counters->rounds;
     if (rounds < ROUNDS_LEAST || rounds > ROUNDS)
         FAIL_TEST(error, info, "a loop of %d rounds ends after %" PRIu32, ROUNDS, rounds);
-    if (counters->mixed != mix(rounds))
+    if (counters->mixed != xorshift_after(rounds))
         FAIL_TEST(error, info, "%" PRIu32 " rounds of a loop give 0x%" PRIx32 ", not 0x%" PRIx32,
-                  rounds, counters->mixed, mix(rounds));
+                  rounds, counters->mixed, xorshift_after(rounds));
     return HEALCL_OK;
 }
 
+/* Compares all that the kernel has stored with what it should have stored. */
 static enum healcl_status compare_outputs(struct device_info *info,
                                           const struct operands cases[CASES],
                                           const struct outputs *outputs,
@@ -264,39 +282,43 @@ struct test_launch {
     uint32_t repetitions; /* launches after the first one */
 };
 
-/* Adds a buffer with these contents, or with any if given is NULL. The caller releases the launch,
- * also after an error. */
+/* Adds a buffer with these contents, or with any if `given` is NULL, to the launch and to its
+ * arguments. The caller releases the launch, also after an error. */
 static enum healcl_status add_buffer(struct healcl_device *device, struct test_launch *test,
-                                     size_t bytes, const void *given, struct healcl_error *error)
+                                     size_t bytes, const void *contents, struct healcl_error *error)
 {
     struct buffer *buffer = &test->buffers[test->launch.argument_count];
-    if (given)
-        TRY(device_upload_memory(device, NULL, bytes, given, buffer, error));
+    if (contents)
+        TRY(device_upload_memory(device, NULL, bytes, contents, buffer, error));
     else
         TRY(device_buffer_acquire(device, bytes, false, buffer, error));
     test->launch.arguments[test->launch.argument_count++].buffer = buffer;
     return HEALCL_OK;
 }
 
+/* Prepares the launch of the self-test's kernel: its buffers, and a flag by value that says if it
+ * is the first launch. Later launches check what earlier ones have stored. */
 static enum healcl_status prepare_launch(struct healcl_device *device,
                                          const struct operands cases[CASES],
                                          struct test_launch *test, struct healcl_error *error)
 {
-    const void *const given[BUFFERS] = {
+    /* NULL: the kernel writes them. */
+    const void *const contents[BUFFERS] = {
         [CASES_BUFFER] = cases, [COUNTERS_BUFFER] = &counters_before};
     struct launch *launch = &test->launch;
     *launch = (struct launch){.program = "base/self_test",
                               .kernel = "self_test",
                               .options = test->options,
                               .arguments = test->arguments};
+    /* CALLED: functions are not inlined, so that they compile faster. */
     snprintf(test->options, sizeof test->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d", ANSWERS,
              ROUNDS);
     for (uint32_t i = 0; i < BUFFERS; i++)
-        TRY(add_buffer(device, test, buffer_bytes[i], given[i], error));
+        TRY(add_buffer(device, test, buffer_bytes[i], contents[i], error));
     test->is_first = true;
     launch->arguments[launch->argument_count++] =
         (struct launch_argument){.value = &test->is_first, .size = sizeof test->is_first};
-    /* The most work-items in a group that divide the cases evenly. */
+    /* A power of two up to 64 divides the 512 cases evenly. */
     launch->local_size = device->tuning.local_size < 64 ? device->tuning.local_size : 64;
     launch->groups = CASES / launch->local_size;
     return HEALCL_OK;
@@ -308,6 +330,7 @@ static void release_launch(struct healcl_device *device, struct test_launch *tes
         device_buffer_release(device, &test->buffers[i]);
 }
 
+/* Waits for the device and reads the buffers that the kernel has written. */
 static enum healcl_status read_outputs(struct healcl_device *device, const struct test_launch *test,
                                        struct outputs *outputs, struct healcl_error *error)
 {
@@ -318,6 +341,8 @@ static enum healcl_status read_outputs(struct healcl_device *device, const struc
     return HEALCL_OK;
 }
 
+/* Builds the kernel, runs it once and reads its outputs. device_attach builds it before the span of
+ * the launch begins. The caller releases the launch. */
 static enum healcl_status run_kernel(struct healcl_device *device,
                                      const struct operands cases[CASES], struct outputs *outputs,
                                      struct test_launch *test, struct healcl_error *error)
@@ -340,25 +365,31 @@ struct lane_case {
     uint64_t a[LANES], b[LANES], q;
 };
 
-/* Of each modulus two vectors of values, and one of those where an estimate of a quotient that is
- * wrong by the least part is wrong by 1: a or a*b is just below, or at, a multiple of q. */
+/* Three vectors for each modulus: two of general values, one of edge cases. At an edge, an
+ * estimated quotient that is too small by the least part is wrong by 1: a or a*b is just below a
+ * multiple of q, or is one. */
 static void make_lane_cases(struct lane_case cases[LANE_CASES])
 {
     for (size_t i = 0; i < LANE_CASES; i++) {
-        const uint64_t q = moduli[i / LANE_GROUPS], most = UINT64_MAX / q * q, step = UINT32_MAX;
-        const uint64_t edges[2][LANES] = {{q - 1, q - 1, q - 1 - (q - 1) / step, UINT64_MAX,
-                                           (uint64_t)1 << 63, most - 1, most, q / 2 + 1},
-                                          {1, q - 1, INT64_MAX, INT64_MAX, (uint64_t)1 << 63,
-                                           (uint64_t)((((uint128)1 << 32) + q - 1) % q), q / 2, 2}};
-        const size_t half = i % LANE_GROUPS * LANES;
+        const uint64_t q = moduli[i / LANE_GROUPS], step = UINT32_MAX;
+        const uint64_t last_multiple = UINT64_MAX / q * q;
+        const struct {
+            uint64_t a[LANES], b[LANES];
+        } edges = {{q - 1, q - 1, q - 1 - (q - 1) / step, UINT64_MAX, (uint64_t)1 << 63,
+                    last_multiple - 1, last_multiple, q / 2 + 1},
+                   {1, q - 1, INT64_MAX, INT64_MAX, (uint64_t)1 << 63,
+                    (uint64_t)((((uint128)1 << 32) + q - 1) % q), q / 2, 2}};
+        const size_t first = i % LANE_GROUPS * LANES; /* value; behind the last one: edges */
         cases[i].q = q;
         for (size_t j = 0; j < LANES; j++) {
-            cases[i].a[j] = half < VALUES ? values[half + j] : edges[0][j];
-            cases[i].b[j] = half < VALUES ? values[VALUES - 1 - half - j] : edges[1][j];
+            cases[i].a[j] = first < VALUES ? values[first + j] : edges.a[j];
+            cases[i].b[j] = first < VALUES ? values[VALUES - 1 - first - j] : edges.b[j];
         }
     }
 }
 
+/* The bits of the double that kernels use as 1/q. It is rounded down by a margin, so that estimated
+ * quotients are never too large. */
 static uint64_t inverse_bits(uint64_t q)
 {
     const double inverse = 1.0 / (double)q * (1 - INVERSE_MARGIN);
@@ -367,8 +398,9 @@ static uint64_t inverse_bits(uint64_t q)
     return bits;
 }
 
-/* The first function with an answer out of its range, or not of its residue; NULL if all are
- * right. */
+/* Checks the answers of one vector of cases. Functions may return any representative below a limit:
+ * they are lazy, as arithmetic.h says for each. Returns the name of the first wrong function, or
+ * NULL. */
 static const char *find_wrong_lane(const struct lane_case *lanes, enum multiply multiply,
                                    uint64_t answers[LANE_ANSWERS][LANES])
 {
@@ -377,7 +409,7 @@ static const char *find_wrong_lane(const struct lane_case *lanes, enum multiply 
         const uint128 a = lanes->a[i], b = lanes->b[i] >> 63 ? 0 - lanes->b[i] : lanes->b[i];
         const struct {
             const char *name;
-            uint128 value, limit; /* modulo q, and that it is below */
+            uint128 value, limit; /* congruent modulo q, and below limit; 0: not defined for q */
         } rows[LANE_ANSWERS] = {
             {"shrink", a, q + (1 << 16)},
             {"reduce", a, q},
@@ -396,6 +428,8 @@ static const char *find_wrong_lane(const struct lane_case *lanes, enum multiply 
     return NULL;
 }
 
+/* Runs the kernel that tests vectors, compiled for the current way to multiply, and reads its
+ * answers. */
 static enum healcl_status run_lanes(struct healcl_device *device, const struct lane_case *cases,
                                     uint64_t (*answers)[LANE_ANSWERS][LANES],
                                     struct test_launch *test, struct healcl_error *error)
@@ -415,7 +449,9 @@ static enum healcl_status run_lanes(struct healcl_device *device, const struct l
     return device_read(device, &test->buffers[1], 0, bytes, answers, error);
 }
 
-/* Finds a way to multiply vectors that is right, where the device has vectors. */
+/* Finds a way to multiply vectors that gives right products on this device, if its tuning uses
+ * vectors. A way that is wrong is noted. device_note_findings then selects another way, or kernels
+ * without vectors, which ends the loop. */
 static enum healcl_status test_lanes(struct healcl_device *device, struct healcl_error *error)
 {
     struct lane_case cases[LANE_CASES];
@@ -431,10 +467,12 @@ static enum healcl_status test_lanes(struct healcl_device *device, struct healcl
         TRY(status);
         for (size_t i = 0; i < LANE_CASES && !wrong; i++)
             wrong = find_wrong_lane(&cases[i], (enum multiply)multiply, answers[i]);
-        *(wrong ? &info->multiply_wrong : &info->multiply_right) |= bit;
-        if (!wrong)
+        if (!wrong) {
+            info->multiply_right |= bit;
             return HEALCL_OK;
-        if (device->programs->package) /* whose programs multiply so */
+        }
+        info->multiply_wrong |= bit;
+        if (device->programs->package) /* compiled for this way only */
             FAIL_TEST(error, info, "%s of vectors is wrong", wrong);
         device_log(device, "%s: %s is wrong: %s of vectors", info->name,
                    multiply_name((enum multiply)multiply), wrong);
@@ -452,7 +490,8 @@ enum {
     SAMPLE_NS_MOST = 50000000, /* of a device where launches are long: nothing is to be gained */
 };
 
-/* The time of launches that depend on each other. */
+/* Measures launches of which each depends on the one before. The best sample counts. On a slow
+ * device one sample is enough. */
 static enum healcl_status time_launches(struct healcl_device *device, struct test_launch *test,
                                         uint64_t *nanoseconds, struct healcl_error *error)
 {
@@ -471,9 +510,9 @@ static enum healcl_status time_launches(struct healcl_device *device, struct tes
     return HEALCL_OK;
 }
 
-/* Whether launches may overlap at no cost: where those that depend on each other take about as long
- * as they would in order. With Intel's driver for CPUs they take 1.4 times as long, with PoCL 0.95
- * times. */
+/* Measures if an out-of-order queue costs nothing even if launches depend on each other. Then such
+ * a queue is used, and independent launches may overlap. Intel's driver for CPUs takes 1.4 times as
+ * long in such a queue, PoCL 0.95 times. */
 static enum healcl_status find_overlap(struct healcl_device *device, struct test_launch *test,
                                        bool *overlap, struct healcl_error *error)
 {
@@ -492,12 +531,12 @@ static enum healcl_status find_overlap(struct healcl_device *device, struct test
         TRY(device_set_tuning(device, &tuning, error));
         TRY(time_launches(device, test, &times[i], error));
     }
-    *overlap = times[1] / 9 < times[0] / 8;
+    *overlap = times[1] / 9 < times[0] / 8; /* less than 9/8 of the time in order */
     return HEALCL_OK;
 }
 
-/* Compares what all launches together have left: each of them has found what the one before it
- * left. */
+/* Checks what the retried_limit launches of find_overlap have stored together. Each launch compares
+ * what the one before it stored, so launches that run too early are found. */
 static enum healcl_status compare_repetitions(struct healcl_device *device,
                                               const struct operands cases[CASES],
                                               const struct test_launch *test,
@@ -523,6 +562,8 @@ static enum healcl_status compare_repetitions(struct healcl_device *device,
     return compare_outputs(&device->info, cases, outputs, known, error);
 }
 
+/* Runs all parts of the self-test with one set of compiler options. *runs: whether kernels could be
+ * built and run; if so, an error means wrong answers. Findings go to device->info. */
 static enum healcl_status run_and_compare(struct healcl_device *device, struct outputs *outputs,
                                           struct outputs *known, bool *runs,
                                           struct healcl_error *error)
@@ -560,14 +601,14 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
     return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, error);
 }
 
-/* Leaves out more and more of what compilers may fail of, until the kernels run. Where the process
- * ends meanwhile, supervise.h has the next one begin behind that. A failure leaves no program
- * behind. If a binary was loaded, it may be at fault: then the same is tried once more. */
+/* Repeats the self-test with fewer and fewer compiler features (enum compiler_limit), until kernels
+ * run. If the process crashes in a compiler, the next process begins behind the feature that was
+ * noted last. After a failure with a cached binary, tries once more from source. */
 static enum healcl_status try_compilers(struct healcl_device *device, struct outputs *outputs,
                                         struct healcl_error *error)
 {
     bool runs = false;
-    uint32_t repeated = UINT32_MAX;
+    uint32_t retried_limit = UINT32_MAX; /* that was tried again without cached binaries: none */
     for (uint32_t limit = trial_first();; healcl_error_clear(error)) {
         device->info.compiler_limit = limit;
         trial_note(limit < COMPILER_NOT_OPTIMIZING ? limit + 1 : 0);
@@ -576,16 +617,18 @@ static enum healcl_status try_compilers(struct healcl_device *device, struct out
         if (status != HEALCL_DEVICE && (status != HEALCL_OK || device->info.failed_families == 0))
             return status;
         const bool had_binary = device_programs_discard(device) && !device->programs->package;
-        if (had_binary && repeated != limit)
-            repeated = limit;
+        if (had_binary && retried_limit != limit)
+            retried_limit = limit;
         else if (runs || limit++ >= COMPILER_NOT_OPTIMIZING)
             return status;
     }
 }
 
+/* Runs the self-test. If it fails, the device is not trusted: no binary of its compiler is cached.
+ */
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
 {
-    struct outputs *outputs = calloc(2, sizeof *outputs); /* what is, and what should be */
+    struct outputs *outputs = calloc(2, sizeof *outputs); /* the device's, and the right ones */
     NEED_MEMORY(outputs, error);
     device->programs->distrusted = false;
     enum healcl_status status = try_compilers(device, outputs, error);
@@ -595,12 +638,16 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     return status;
 }
 
+/* Whether the test that was passed has tried the way to multiply vectors that the device is tuned
+ * to use. */
 bool self_test_covers(const struct healcl_device *device)
 {
     return !tuning_has_vectors(&device->tuning) ||
            device->info.multiply_right >> device->tuning.multiply & 1;
 }
 
+/* Runs the self-test, measures if binaries are cheap, and caches the outcome. trace: for spans, or
+ * NULL. */
 enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct trace *trace,
                                            struct healcl_error *error)
 {
@@ -612,7 +659,7 @@ enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct 
     device->info.binaries_are_cheap =
         status == HEALCL_OK && device->info.type & CL_DEVICE_TYPE_CPU && binaries_are_cheap(device);
     self_test_cache(device, status, &failure);
-    /* Later reports of a device's memory are not about this. */
+    /* Reports of a run's memory do not include the test's. */
     device->bytes_peak = device->used_peak = 0;
     if (status != HEALCL_OK)
         error_move(error, &failure);

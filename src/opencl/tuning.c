@@ -82,6 +82,9 @@ bool kernel_family_has(enum kernel_family family, enum kernel_style style)
     return families[family].styles >> style & 1;
 }
 
+/* What has changed a tuning, for reports. tuned_by is a set of bits, at most two of which occur
+ * together; it indexes the names. A file of tunings/ comes before `healcl tune`, so that only the
+ * environment can be combined with it. */
 const char *tuning_source_name(const struct device_tuning *tuning, char text[TUNING_SOURCE_SIZE])
 {
     static const char *const names[] = {NULL, "healcl tune", "the environment",
@@ -95,7 +98,7 @@ const char *tuning_source_name(const struct device_tuning *tuning, char text[TUN
 
 /* ---------------------------------------------------------------- defaults */
 
-/* Sets a style for every family that has it. Returns whether any has. */
+/* Sets a style for every family that has it. Returns whether any family has. */
 static bool take_style(struct device_tuning *tuning, enum kernel_style style)
 {
     bool any = false;
@@ -107,7 +110,8 @@ static bool take_style(struct device_tuning *tuning, enum kernel_style style)
     return any;
 }
 
-/* "cpu", "gpu" or "accelerator"; 0 for anything else. */
+/* The type of device that a text names: "cpu", "gpu" or "accelerator". 0 for anything else, and for
+ * NULL. */
 static cl_device_type parse_kind(const char *text)
 {
     static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
@@ -118,6 +122,7 @@ static cl_device_type parse_kind(const char *text)
     return 0;
 }
 
+/* Whether HEALCL_AS asks to tune the device as another kind of device, and if that kind exists. */
 enum healcl_status tuning_style_given(bool *given, struct healcl_error *error)
 {
     const char *text = getenv("HEALCL_AS");
@@ -130,21 +135,21 @@ enum healcl_status tuning_style_given(bool *given, struct healcl_error *error)
 /* CPUs with narrower vectors convert between integers and doubles one by one. */
 enum { AVX512_DOUBLES = 8 };
 
-/* A CPU runs the work-items of a group one after the other: a few large ones suit it. A GPU needs
- * as many small ones as possible, and an FPGA a single one with fixed sizes. */
+/* The default tuning for a kind of device. A CPU runs the work-items of a group one after the
+ * other: a few large ones suit it. A GPU needs as many small ones as possible, and an FPGA a single
+ * one with fixed sizes. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    const cl_device_type as = parse_kind(getenv("HEALCL_AS"));
-    const cl_device_type kind = as                          ? as
-                                : device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU
-                                                            : info->type;
+    const cl_device_type forced = parse_kind(getenv("HEALCL_AS"));
+    cl_device_type kind = device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
+    kind = forced ? forced : kind;
     const bool is_cpu = kind & CL_DEVICE_TYPE_CPU;
-    const bool shared = as ? is_cpu : info->unified_memory;
-    const uint64_t most =
+    const bool shares_memory = forced ? is_cpu : info->unified_memory;
+    const uint64_t largest_group =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
-    const uint32_t arguments =
+    const uint32_t argument_bytes =
         kind & CL_DEVICE_TYPE_ACCELERATOR ? ARGUMENT_BYTES_FPGA : ARGUMENT_BYTES;
-    const uint32_t local_size = is_cpu ? 1 : (uint32_t)1 << log2_of(most);
+    const uint32_t local_size = is_cpu ? 1 : (uint32_t)1 << log2_of(largest_group);
     struct device_tuning tuning = {
         .local_size = local_size,
         .elements_per_item = is_cpu ? ELEMENTS_PER_ITEM_CPU : 1,
@@ -161,13 +166,13 @@ struct device_tuning tuning_default(const struct device_info *info)
         .builds_at_once =
             info->type & CL_DEVICE_TYPE_GPU && !device_is_emulator(info) ? BUILDS_AT_ONCE : 1,
         .argument_bytes =
-            (uint32_t)(info->max_parameter_bytes < arguments ? info->max_parameter_bytes
-                                                             : arguments),
-        .staging_bytes = shared ? 0 : STAGING_BYTES,
+            (uint32_t)(info->max_parameter_bytes < argument_bytes ? info->max_parameter_bytes
+                                                                  : argument_bytes),
+        .staging_bytes = shares_memory ? 0 : STAGING_BYTES,
         .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
                                                                   : MULTIPLY_BY_DOUBLES,
         .past_caches_bytes = PAST_CACHES_BYTES};
-    if (!is_cpu || info->little_endian)
+    if (!is_cpu || info->little_endian) /* kernels with vectors need that order */
         (void)take_style(&tuning, is_cpu                              ? STYLE_VECTORS
                                   : kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE
                                                                       : STYLE_LOCAL);
@@ -176,7 +181,8 @@ struct device_tuning tuning_default(const struct device_info *info)
 
 /* ---------------------------------------------------------------- text */
 
-/* Parses a number of decimal digits only. */
+/* Parses a number of decimal digits only. Stops before it could overflow; the digits left over then
+ * make it fail. */
 static bool parse_number(const char *text, uint64_t *value)
 {
     const char *digit = text;
@@ -194,7 +200,8 @@ static bool parse_kernel_style(const char *text, enum kernel_style *style)
     return s < STYLE_COUNT;
 }
 
-/* Parses a value of the tunable: one of its names, or a number. */
+/* Parses the value of a tunable, a number or the name of a way to multiply. Returns false if it is
+ * outside of the range in tunables.def, which may depend on the device. */
 static bool parse_tunable(enum tunable tunable, const char *text, const struct device_info *info,
                           uint32_t *value)
 {
@@ -219,6 +226,8 @@ static bool parse_tunable(enum tunable tunable, const char *text, const struct d
     return true;
 }
 
+/* Applies one item: "local_size=64", "transform=vectors", or "vectors" for every family that has
+ * this style. Cuts the item at its '='. */
 static bool parse_item(struct device_tuning *tuning, char *item, const struct device_info *info)
 {
     enum kernel_style style;
@@ -238,6 +247,8 @@ static bool parse_item(struct device_tuning *tuning, char *item, const struct de
     return false;
 }
 
+/* Applies the items of a list, from left to right. what: where the text is from, for the message.
+ * After an error the tuning may be changed in part. */
 enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,
                                 const struct device_info *info, struct healcl_error *error)
 {
@@ -267,6 +278,8 @@ void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
         snprintf(text, TUNABLE_TEXT_SIZE, "%u", value);
 }
 
+/* Writes a tuning as a list that tuning_parse can read: all tunables, then the style of each
+ * family. */
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])
 {
     int used = 0;
@@ -285,10 +298,11 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
 
 enum { TUNING_FILE_VALUES_MAX = 256 };
 
-/* Checks the patterns. *specificity: the number of their characters that are not wildcards; 0 if
- * one of them does not match. */
-static enum healcl_status match(const cJSON *patterns, const struct device_info *info,
-                                uint32_t *specificity, struct healcl_error *error)
+/* Compares the patterns of a file of tunings/ with the device. *specificity: the number of
+ * characters that are not wildcards, by which the most specific file is chosen; 0 if a pattern does
+ * not match_patterns. */
+static enum healcl_status match_patterns(const cJSON *patterns, const struct device_info *info,
+                                         uint32_t *specificity, struct healcl_error *error)
 {
     static const char *const keys[] = {"vendor", "architecture", "name", "driver"};
     const char *const fields[] = {info->vendor, info->architecture, info->name, info->driver};
@@ -316,6 +330,8 @@ static enum healcl_status match(const cJSON *patterns, const struct device_info 
     return HEALCL_OK;
 }
 
+/* Applies one value of a file, by making it an item such as "local_size=64". A ',' would make it
+ * two items, so it is refused. */
 static enum healcl_status tuning_take_value(const cJSON *value, const struct device_info *info,
                                             struct device_tuning *tuning,
                                             struct healcl_error *error)
@@ -331,6 +347,8 @@ static enum healcl_status tuning_take_value(const cJSON *value, const struct dev
     return HEALCL_OK;
 }
 
+/* Checks the parsed JSON of a file, and applies its values if its patterns match the device. All
+ * values are checked even if the patterns do not match. */
 static enum healcl_status take_file(const cJSON *file, const struct device_info *info,
                                     struct device_tuning *tuning, uint32_t *specificity,
                                     struct healcl_error *error)
@@ -341,7 +359,7 @@ static enum healcl_status take_file(const cJSON *file, const struct device_info 
     if (cJSON_GetArraySize(file) != 3 || !cJSON_IsObject(device) || !cJSON_IsObject(values) ||
         !cJSON_IsString(cJSON_GetObjectItemCaseSensitive(file, "comment")))
         REFUSE(error, "it is not an object with just comment, device and tuning");
-    TRY(match(device, info, specificity, error));
+    TRY(match_patterns(device, info, specificity, error));
     cJSON_ArrayForEach(value, values)
     {
         TRY(tuning_take_value(value, info, &changed, error));
@@ -351,6 +369,8 @@ static enum healcl_status take_file(const cJSON *file, const struct device_info 
     return HEALCL_OK;
 }
 
+/* Parses one file of tunings/, and changes the tuning if the file is for this device. Errors name
+ * the file. */
 enum healcl_status tuning_file_read(const char *name, const char *text,
                                     const struct device_info *info, struct device_tuning *tuning,
                                     uint32_t *specificity, struct healcl_error *error)
@@ -370,18 +390,19 @@ enum healcl_status tuning_file_read(const char *name, const char *text,
     return status;
 }
 
+/* Changes the tuning by the most specific embedded file whose patterns match the device. The table
+ * has the name and the text of each file in turn. A file that cannot be applied is skipped: tests
+ * read all files, so its values are for larger devices. */
 void tuning_of_files(const struct device_info *info, struct device_tuning *tuning)
 {
-    const struct device_tuning before = *tuning;
-    uint32_t most = 0, specificity;
+    const struct device_tuning original = *tuning;
+    uint32_t best = 0, specificity;
     for (const char *const *file = healcl_tuning_files; *file; file += 2) {
-        struct device_tuning changed = before;
-        /* A test reads all files: one with values that this device cannot take is for other
-         * devices. */
+        struct device_tuning changed = original;
         if (tuning_file_read(file[0], file[1], info, &changed, &specificity, NULL) != HEALCL_OK ||
-            specificity <= most)
+            specificity <= best)
             continue;
-        most = specificity;
+        best = specificity;
         *tuning = changed;
         tuning->file = file[0];
     }
@@ -389,37 +410,39 @@ void tuning_of_files(const struct device_info *info, struct device_tuning *tunin
 
 /* ---------------------------------------------------------------- kept */
 
-/* kind is "tuning" or "kernels". The number must increase when the meaning of an unchanged text
- * changes. */
+/* The name of a cached tuning of the device. kind is "tuning" or "kernels". The version "1" must
+ * change if the meaning of an unchanged text does. */
 static void tuning_cache_name(const struct device_info *info, const char *kind,
                               char name[CACHE_NAME_SIZE])
 {
     cache_name(info, kind, 1, (const char *const[]){"1"}, name);
 }
 
+/* Changes the tuning to what `healcl tune` has cached for this device and driver. Returns whether
+ * it did. A cached text has all tunables, so that nothing of a file is left. */
 bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *info)
 {
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
-    struct device_tuning kept = *tuning;
+    struct device_tuning cached = *tuning;
     tuning_cache_name(info, "tuning", name);
     if (!cache_read_text(name, sizeof text, text))
         return false;
-    bool good = tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
-    if (good) {
-        *tuning = kept;
+    bool is_valid = tuning_parse(&cached, text, name, info, NULL) == HEALCL_OK;
+    if (is_valid) {
+        *tuning = cached;
         tuning->tuned_by |= TUNED_BY_KEPT;
-        tuning->file = NULL; /* all tunables are cached */
+        tuning->file = NULL;
     }
-    tuning->cached_is_unreadable = !good;
-    return good;
+    tuning->cached_is_unreadable = !is_valid;
+    return is_valid;
 }
 
-/* Selects a way to multiply that the self-test has not found to be wrong. If all are wrong, selects
- * styles without vectors. */
+/* Selects a way to multiply vectors that the self-test has not found to be wrong. If all are wrong,
+ * selects styles without vectors. */
 static void avoid_wrong(const struct device_info *info, struct device_tuning *tuning)
 {
-    for (int way = 0; info->multiply_wrong >> tuning->multiply & 1; way++) {
-        if (way == MULTIPLY_COUNT) {
+    for (int tried = 0; info->multiply_wrong >> tuning->multiply & 1; tried++) {
+        if (tried == MULTIPLY_COUNT) {
             (void)take_style(tuning, STYLE_GENERAL);
             return;
         }
@@ -435,14 +458,17 @@ bool tuning_has_vectors(const struct device_tuning *tuning)
     return any;
 }
 
+/* The tuning that a device is opened with. Later sources change earlier ones: the kind's default,
+ * the file of tunings/, `healcl tune`, the environment. If the kind is given by HEALCL_AS, files
+ * and cached tunings, which are for the real device, are ignored. */
 enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
                                     struct healcl_error *error)
 {
     static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
-    bool given;
+    bool kind_is_given;
     *tuning = tuning_default(info);
-    TRY(tuning_style_given(&given, error));
-    if (given) {
+    TRY(tuning_style_given(&kind_is_given, error));
+    if (kind_is_given) {
         tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
     } else {
         tuning_of_files(info, tuning);
@@ -461,6 +487,7 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     return HEALCL_OK;
 }
 
+/* Caches a tuning for this device and driver. *path: the file that was written, or NULL. */
 enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct device_info *info,
                                 char **path, struct healcl_error *error)
 {
@@ -472,20 +499,25 @@ enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct
 
 /* ---------------------------------------------------------------- kernels of others */
 
+/* The choice among the candidates with hash `of`, or 0 if none was made. The text is searched for
+ * the hash's 16 digits and '='. */
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of)
 {
     char key[KERNEL_CHOICE_SIZE];
     const size_t length = (size_t)snprintf(key, sizeof key, "%016" PRIx64 "=", of);
-    const char *found = strstr(choices->text, key);
-    return found ? (uint32_t)strtoul(found + length, NULL, 10) : 0;
+    const char *item = strstr(choices->text, key);
+    return item ? (uint32_t)strtoul(item + length, NULL, 10) : 0;
 }
 
+/* Removes a choice from the text: up to the blank behind it. */
 static void drop_choice(char *item)
 {
     const char *next = item + strcspn(item, " ") + 1;
     memmove(item, next, strlen(next) + 1);
 }
 
+/* Adds a choice at the end of the text, and removes an earlier one with the same hash. The oldest
+ * choices, at the start, are dropped to make room. */
 void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice)
 {
     char item[KERNEL_CHOICE_SIZE], *text = choices->text;
@@ -499,30 +531,34 @@ void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t ch
     strcat(text, item);
 }
 
+/* Reads a list such as "0123abcd=2 89ef=1": hashes in hexadecimal, and choices. If anything else
+ * occurs, there are no choices, and it returns false. */
 bool kernel_choices_parse(struct kernel_choices *choices, const char *text)
 {
     *choices = (struct kernel_choices){.text = ""};
     while (*text) {
         char *end;
-        const uint64_t of = strtoull(text, &end, 16);
+        const uint64_t hash = strtoull(text, &end, 16);
         const bool is_pair = *end == '=';
         if (is_pair)
-            kernel_choices_set(choices, of, (uint32_t)strtoul(end + 1, &end, 10));
-        if (!is_pair || (*end && *end != ' ')) {
+            kernel_choices_set(choices, hash, (uint32_t)strtoul(end + 1, &end, 10));
+        if (!is_pair || (*end != 0 && *end != ' ')) {
             choices->text[0] = 0;
             return false;
         }
-        text = end + (*end == ' ');
+        text = *end == ' ' ? end + 1 : end;
     }
     return true;
 }
 
+/* Reads the cached choices between vendors' kernels. None if HEALCL_AS is set: they were measured
+ * for the real kind of device. */
 void kernel_choices_read_cached(struct kernel_choices *choices, const struct device_info *info)
 {
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
-    bool given;
+    bool kind_is_given;
     choices->text[0] = 0;
-    if (tuning_style_given(&given, NULL) != HEALCL_OK || given)
+    if (tuning_style_given(&kind_is_given, NULL) != HEALCL_OK || kind_is_given)
         return;
     tuning_cache_name(info, "kernels", name);
     if (cache_read_text(name, sizeof text, text))

@@ -28,36 +28,36 @@ struct audited_step {
     bool is_audited, is_drawn;
     double index_cost; /* nanoseconds per index of its batch axis */
     int64_t most;      /* most indices of it whose audit stays within BYTES_MOST */
-    uint64_t run;      /* number of the last run that had it */
+    uint64_t last_run; /* number of the last run that had the step */
 };
 
 /* A pending audit. */
 struct pending {
     const struct step *step;
-    struct slices cut; /* its batch axis */
-    struct slice slice;
-    char *memory;
-    char *before[STEP_OPERANDS]; /* in memory */
-    char *actual, *expected;     /* out's storage */
-    double spent;
+    struct slices batch;         /* its batch axis */
+    struct slice slice;          /* the part of the step that is audited */
+    char *memory;                /* of the next three */
+    char *before[STEP_OPERANDS]; /* contents of operands before the launch */
+    char *actual, *expected;     /* contents of the output after it; by the reference */
+    double nanoseconds;          /* spent on this audit so far */
 };
 
 struct audit {
     const struct plan *plan;
     double share;
-    uint64_t random;
+    uint64_t random_state;
     struct audited_step *steps; /* of the plan */
     size_t *order, order_count; /* the audited steps, in the order of their turns */
     double balance;          /* nanoseconds available when a run begins; negative: more was spent */
-    double dearest;          /* nanoseconds: the highest of the steps' least costs */
-    double last_run, target; /* nanoseconds; most an audit costs, unless its least cost is higher */
+    double dearest_step;     /* nanoseconds: the highest of the steps' least costs */
+    double last_run_length;  /* nanoseconds */
+    double target;           /* nanoseconds that an audit may cost, if its least cost allows it */
     uint64_t run, run_start; /* number of the run; nanoseconds */
     size_t step;             /* step of the plan that audit_takes was called for */
     struct pending pending[PENDING_MOST];
     size_t pending_count;
-    bool has_before;
-    /* The reference executor, for a plan of one slice. */
-    struct plan of_slice;
+    bool has_open_reads;    /* of an audit that is not yet pending */
+    struct plan slice_plan; /* of the reference: it has the storages of one slice */
     struct reference *reference;
     struct healcl_audit_facts facts;
     struct healcl_audit_kernel *kernels;
@@ -65,7 +65,8 @@ struct audit {
     struct healcl_audit_difference difference;
 };
 
-/* SplitMix64, by Guy Steele, Doug Lea and Christine Flood, 2014. */
+/* The next number of SplitMix64, by Guy Steele, Doug Lea and Christine Flood, 2014. The constants
+ * are theirs. A fixed seed gives the same audits again. */
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -76,17 +77,21 @@ static uint64_t next_random(uint64_t *state)
 
 /* ---------------------------------------------------------------- kernels and steps */
 
-static double least_cost(const struct audited_step *about)
+/* Estimated nanoseconds of the smallest audit of a step: one index of its batch axis. */
+static double least_cost(const struct audited_step *audited)
 {
-    return FIXED_NANOSECONDS + about->index_cost;
+    return FIXED_NANOSECONDS + audited->index_cost;
 }
 
-static void note_cost(struct audit *audit, const struct audited_step *about)
+/* Raises the highest least cost of any step, which the saved time must be able to reach. */
+static void note_cost(struct audit *audit, const struct audited_step *audited)
 {
-    if (least_cost(about) > audit->dearest)
-        audit->dearest = least_cost(about);
+    if (least_cost(audited) > audit->dearest_step)
+        audit->dearest_step = least_cost(audited);
 }
 
+/* Finds the number of the kernel that runs a step on the device, or adds the kernel. A kernel is
+ * named by the kind of step, the variant or the vendor's kernel, and the output's dtype. */
 static enum healcl_status number_kernel(struct audit *audit, const struct step *step,
                                         const struct healcl_device *device, uint32_t *number,
                                         struct healcl_error *error)
@@ -101,21 +106,21 @@ static enum healcl_status number_kernel(struct audit *audit, const struct step *
             *number = (uint32_t)i;
             return HEALCL_OK;
         }
-    char *kept = strdup(name);
-    if (!kept || !ARRAY_GROW(audit->kernels, audit->facts.kernel_count, &audit->kernel_capacity)) {
-        free(kept);
+    char *copy = strdup(name);
+    if (!copy || !ARRAY_GROW(audit->kernels, audit->facts.kernel_count, &audit->kernel_capacity)) {
+        free(copy);
         NO_MEMORY(error);
     }
     *number = (uint32_t)audit->facts.kernel_count;
-    audit->kernels[audit->facts.kernel_count++] = (struct healcl_audit_kernel){.name = kept};
+    audit->kernels[audit->facts.kernel_count++] = (struct healcl_audit_kernel){.name = copy};
     return HEALCL_OK;
 }
 
 /* The outermost axis of a step's output that can be cut: the batch axis, if there is one. Its size
- * is 1 if no axis can be cut. */
+ * is 1 if no axis can be cut. '*' marks axes that cannot. */
 static struct slices batch_of(const struct step *step)
 {
-    struct slices cut = {.size = 1};
+    struct slices batch = {.size = 1};
     struct step_axes axes;
     const struct layout *out = &step->out->layout;
     uint32_t axis = 0;
@@ -123,14 +128,15 @@ static struct slices batch_of(const struct step *step)
     while (axis < out->rank && (axes.names[STEP_OUT][axis] == '*' || out->shape[axis] <= 1))
         axis++;
     if (axis < out->rank)
-        cut.size = out->shape[axis];
+        batch.size = out->shape[axis];
     for (int i = 0; i < STEP_OPERANDS; i++)
-        cut.axis[i] =
+        batch.axis[i] =
             axis < out->rank ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis]) : NO_AXIS;
-    return cut;
+    return batch;
 }
 
-/* Bytes read for a slice, including the output after the launch. */
+/* Bytes of a slice's operands that an audit reads. An output that the step adds to is read twice:
+ * before the launch and after it. */
 static uint64_t audit_bytes(const struct step *slice)
 {
     uint64_t bytes = 0;
@@ -142,58 +148,63 @@ static uint64_t audit_bytes(const struct step *slice)
     return bytes;
 }
 
-/* Whether the device runs a step with a kernel that the reference can repeat. */
+/* Whether the device runs a step with a kernel that the reference can repeat. Estimates the cost of
+ * one index of the batch axis: its bytes, and the reference's time. The reference cannot repeat
+ * vendors' steps. */
 static bool is_auditable(struct audit *audit, size_t number, const struct healcl_device *device)
 {
     const struct step *step = &audit->plan->steps[number];
-    struct audited_step *about = &audit->steps[number];
+    struct audited_step *audited = &audit->steps[number];
     if (!family_of(step->kind) || step_is_left_out(step, device) || step_obstacle(step, device) ||
         !step->out || layout_elements(&step->out->layout) == 0)
         return false;
-    const struct slices cut = batch_of(step);
+    const struct slices batch = batch_of(step);
     struct slice slice;
-    slice_init(&slice, step, &cut, 0, 1, 0, true);
+    slice_init(&slice, step, &batch, 0, 1, 0, true); /* index 0 of the batch, on its own storages */
     const uint64_t bytes = audit_bytes(&slice.step);
-    about->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
-    about->most = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
-    const bool can = step->kind != STEP_VENDOR && about->most > 0;
-    audit->facts.steps_left_out += !can;
-    return can;
+    audited->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
+    audited->most = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
+    const bool is_possible = step->kind != STEP_VENDOR && audited->most > 0;
+    audit->facts.steps_left_out += !is_possible;
+    return is_possible;
 }
 
+/* Lists the steps of the plan that can be audited, and counts those of each kernel. */
 static enum healcl_status find_steps(struct audit *audit, const struct healcl_device *device,
                                      struct healcl_error *error)
 {
     for (size_t i = 0; i < audit->plan->step_count; i++) {
-        struct audited_step *about = &audit->steps[i];
-        about->kernel = NO_KERNEL;
+        struct audited_step *audited = &audit->steps[i];
+        audited->kernel = NO_KERNEL;
         if (!is_auditable(audit, i, device))
             continue;
-        TRY(number_kernel(audit, &audit->plan->steps[i], device, &about->kernel, error));
-        audit->kernels[about->kernel].steps++;
+        TRY(number_kernel(audit, &audit->plan->steps[i], device, &audited->kernel, error));
+        audit->kernels[audited->kernel].steps++;
         audit->order[audit->order_count++] = i;
-        note_cost(audit, about);
+        note_cost(audit, audited);
     }
     audit->facts.kernels = audit->kernels;
     audit->facts.steps = audit->order_count;
     return HEALCL_OK;
 }
 
-/* Puts steps in random order. One step of each kernel comes before all others. */
+/* Puts steps in random order (Fisher-Yates). Then moves one step of each kernel to the front, so
+ * that each kernel is audited early. */
 static void order_steps(struct audit *audit)
 {
     size_t front = 0, *order = audit->order;
     for (size_t i = audit->order_count; i > 1; i--) {
-        const size_t j = (size_t)(next_random(&audit->random) % i), held = order[i - 1];
+        const size_t j = (size_t)(next_random(&audit->random_state) % i), last = order[i - 1];
         order[i - 1] = order[j];
-        order[j] = held;
+        order[j] = last;
     }
     for (size_t i = 0; i < audit->order_count; i++) {
         const size_t step = order[i];
-        size_t before = 0;
-        while (before < front && audit->steps[order[before]].kernel != audit->steps[step].kernel)
-            before++;
-        if (before < front)
+        size_t same_kernel = 0;
+        while (same_kernel < front &&
+               audit->steps[order[same_kernel]].kernel != audit->steps[step].kernel)
+            same_kernel++;
+        if (same_kernel < front)
             continue;
         order[i] = order[front];
         order[front++] = step;
@@ -202,6 +213,8 @@ static void order_steps(struct audit *audit)
 
 /* ---------------------------------------------------------------- life */
 
+/* Allocates the tables of an audit, chooses its steps, and creates a reference. The reference's
+ * plan has just the storages of one slice, and the plan's constants. */
 static enum healcl_status audit_init(struct audit *audit, const struct healcl_device *device,
                                      struct healcl_error *error)
 {
@@ -211,8 +224,8 @@ static enum healcl_status audit_init(struct audit *audit, const struct healcl_de
     NEED_MEMORY(audit->steps && audit->order, error);
     TRY(find_steps(audit, device, error));
     order_steps(audit);
-    audit->of_slice = (struct plan){.storage_count = STEP_OPERANDS, .constants = plan->constants};
-    return reference_create(&audit->of_slice, &audit->reference, error);
+    audit->slice_plan = (struct plan){.storage_count = STEP_OPERANDS, .constants = plan->constants};
+    return reference_create(&audit->slice_plan, &audit->reference, error);
 }
 
 enum healcl_status audit_create(const struct plan *plan, const struct healcl_device *device,
@@ -223,7 +236,7 @@ enum healcl_status audit_create(const struct plan *plan, const struct healcl_dev
     NEED_MEMORY(audit, error);
     audit->plan = plan;
     audit->share = share;
-    audit->random = seed;
+    audit->random_state = seed;
     enum healcl_status status = audit_init(audit, device, error);
     if (status != HEALCL_OK) {
         audit_free(audit);
@@ -250,31 +263,35 @@ void audit_free(struct audit *audit)
 
 /* ---------------------------------------------------------------- drawing */
 
+/* Begins a run of some segments. An audit may cost so much that a run has about two. */
 void audit_begin_run(struct audit *audit)
 {
     audit->facts.difference = NULL;
     audit->pending_count = 0;
     audit->run++;
     audit->run_start = monotonic_nanoseconds();
-    audit->target = audit->share * audit->last_run / AUDITS_A_RUN;
+    audit->target = audit->share * audit->last_run_length / AUDITS_A_RUN;
 }
 
-/* Limits the balance. The first run, which builds kernels, would leave one that is too large. */
+/* Adds the run's share of time to the balance, and limits the balance. It may pay for four runs'
+ * audits, or for two of the dearest step. The first run does not count: it builds kernels and takes
+ * far longer. */
 void audit_end_run(struct audit *audit)
 {
     const double length = (double)(monotonic_nanoseconds() - audit->run_start);
-    const double usual = length < audit->last_run ? length : audit->last_run;
+    const double usual = length < audit->last_run_length ? length : audit->last_run_length;
     const double saved = audit->share * SAVED_RUNS * usual;
-    const double most = saved > 2 * audit->dearest ? saved : 2 * audit->dearest;
+    const double most = saved > 2 * audit->dearest_step ? saved : 2 * audit->dearest_step;
     audit->balance += audit->share * length;
     if (audit->balance > most)
         audit->balance = most;
-    audit->last_run = audit->run == 1 ? 0 : length;
+    audit->last_run_length = audit->run == 1 ? 0 : length;
     audit->facts.run_nanoseconds += (uint64_t)length;
 }
 
-/* Chooses the steps whose turns come next. The balance is saved for steps ahead of them that were
- * in this run or the last one. */
+/* Draws the steps of a segment whose turns have come. Walks all steps in the order of their turns,
+ * and reserves time for each from the balance. Steps of other segments also reserve theirs, so that
+ * cheap steps cannot always overtake them. */
 void audit_begin_segment(struct audit *audit, const struct segment *segment)
 {
     const size_t first = segment->first_step, end = first + segment->step_count;
@@ -282,19 +299,20 @@ void audit_begin_segment(struct audit *audit, const struct segment *segment)
     const double balance = audit->balance + audit->share * in_run;
     double reserved = 0;
     for (size_t i = first; i < end; i++)
-        audit->steps[i].run = audit->run;
+        audit->steps[i].last_run = audit->run;
     for (size_t i = 0; i < audit->order_count; i++) {
         const size_t step = audit->order[i];
-        struct audited_step *about = &audit->steps[step];
-        about->is_drawn = false;
-        if (about->run == 0 || about->run + 1 < audit->run)
-            continue; /* its next run is unknown */
-        const double cost = least_cost(about);
+        struct audited_step *audited = &audit->steps[step];
+        audited->is_drawn = false;
+        if (audited->last_run == 0 || audited->last_run + 1 < audit->run)
+            continue; /* not in this run or the last one: its next run is unknown */
+        const double cost = least_cost(audited);
         reserved += cost > audit->target ? cost : audit->target;
-        about->is_drawn = reserved <= balance && step >= first && step < end;
+        audited->is_drawn = reserved <= balance && step >= first && step < end;
     }
 }
 
+/* Whether a step that is about to be launched was drawn. Remembers it for audit_before_step. */
 bool audit_takes(struct audit *audit, const struct step *step)
 {
     audit->step = (size_t)(step - audit->plan->steps);
@@ -303,30 +321,36 @@ bool audit_takes(struct audit *audit, const struct step *step)
 
 /* ---------------------------------------------------------------- reading */
 
-/* Takes the whole step, or as much of its batch as audit->target nanoseconds allow. */
+/* Cuts the slice of a step that is audited: the whole batch, or as many indices as the target time
+ * and BYTES_MOST allow. A random slice of that size is taken; the last one is moved back to end
+ * with the batch. */
 static void cut_step(struct audit *audit, struct pending *pending)
 {
-    const struct audited_step *about = &audit->steps[audit->step];
+    const struct audited_step *audited = &audit->steps[audit->step];
     pending->step = &audit->plan->steps[audit->step];
-    pending->cut = batch_of(pending->step);
-    const int64_t full = pending->cut.size;
-    const double paid = (audit->target - FIXED_NANOSECONDS) / about->index_cost;
-    int64_t size = full < about->most ? full : about->most;
-    if (paid < (double)size)
-        size = paid > 1 ? (int64_t)paid : 1;
-    const uint64_t places = (uint64_t)((full + size - 1) / size);
-    const int64_t start = (int64_t)(next_random(&audit->random) % places) * size;
-    slice_init(&pending->slice, pending->step, &pending->cut,
-               start + size <= full ? start : full - size, size, 0, true);
+    pending->batch = batch_of(pending->step);
+    const int64_t full = pending->batch.size;
+    const double affordable = (audit->target - FIXED_NANOSECONDS) / audited->index_cost;
+    int64_t size = full < audited->most ? full : audited->most;
+    if (affordable < (double)size)
+        size = affordable > 1 ? (int64_t)affordable : 1;
+    const uint64_t slices = (uint64_t)((full + size - 1) / size);
+    const int64_t start = (int64_t)(next_random(&audit->random_state) % slices) * size;
+    const uint32_t first_id = 0; /* of the reference's storages */
+    slice_init(&pending->slice, pending->step, &pending->batch,
+               start + size <= full ? start : full - size, size, first_id, true);
 }
 
-/* Bytes of an operand's memory, rounded up to a multiple of 8. */
-static size_t room_of(const struct storage *storage)
+/* Bytes that an operand's contents take in the audit's memory, rounded up to a multiple of 8 so
+ * that the next ones are aligned. */
+static size_t rounded_bytes(const struct storage *storage)
 {
     return storage->scalars ? 0 : (size_t)(storage_bytes(storage) + 7) / 8 * 8;
 }
 
-/* Reads the span of a slice's operand into memory. The host may already have it. */
+/* Reads a slice's part of an operand into memory. If the host keeps the contents (for tables),
+ * copies them. Otherwise enqueues a read, which ends later, and counts its usual time as the
+ * audit's. */
 static enum healcl_status read_operand(struct pending *pending, struct launcher *launcher, int i,
                                        char *memory, struct healcl_error *error)
 {
@@ -339,33 +363,35 @@ static enum healcl_status read_operand(struct pending *pending, struct launcher 
         memcpy(memory, contents + first, storage_bytes(part));
         return HEALCL_OK;
     }
-    pending->spent += COMMAND_NANOSECONDS;
+    pending->nanoseconds += COMMAND_NANOSECONDS;
     TRY(launcher_buffer(launcher, whole, &buffer, error));
     return device_read_later(launcher->device, buffer, first, storage_bytes(part), memory, error);
 }
 
-/* Reads the operands into the memory of their storages. For the output, it does so twice more. */
+/* Allocates memory for an audit, and reads the operands as they are before the launch. In the
+ * memory come first the output after the launch and the reference's output. An output that the step
+ * only writes is not read: it becomes 0. */
 static enum healcl_status read_before(struct audit *audit, struct pending *pending,
                                       struct launcher *launcher, struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
-    const size_t out = room_of(slice->out->storage);
-    size_t bytes = 2 * out;
+    const size_t out_bytes = rounded_bytes(slice->out->storage);
+    size_t bytes = 2 * out_bytes;
     for (int i = 0; i < STEP_OPERANDS; i++)
-        bytes += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
+        bytes += step_operand(slice, i) ? rounded_bytes(step_operand(slice, i)->storage) : 0;
     free(pending->memory);
     char *next = pending->memory = malloc(bytes);
     NEED_MEMORY(pending->memory, error);
     pending->actual = next;
-    pending->expected = next + out;
-    next += 2 * out;
-    audit->has_before = true; /* even if not all of it can be enqueued */
+    pending->expected = next + out_bytes;
+    next += 2 * out_bytes;
+    audit->has_open_reads = true; /* even if not all of it can be enqueued */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(slice, i);
         if (!tensor || tensor->storage->scalars)
             continue;
         pending->before[i] = next;
-        next += room_of(tensor->storage);
+        next += rounded_bytes(tensor->storage);
         if (i == STEP_OUT && !step_adds(slice))
             memset(pending->before[i], 0, storage_bytes(tensor->storage));
         else
@@ -374,46 +400,51 @@ static enum healcl_status read_before(struct audit *audit, struct pending *pendi
     return HEALCL_OK;
 }
 
+/* Prepares the audit of the step that audit_takes has drawn: reads its inputs, which the launch may
+ * overwrite. */
 enum healcl_status audit_before_step(struct audit *audit, struct launcher *launcher,
                                      struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
     struct pending *pending = &audit->pending[audit->pending_count];
-    pending->spent = 0;
+    pending->nanoseconds = 0;
     cut_step(audit, pending);
     TRY(read_before(audit, pending, launcher, error));
-    pending->spent += (double)(monotonic_nanoseconds() - start);
+    pending->nanoseconds += (double)(monotonic_nanoseconds() - start);
     return HEALCL_OK;
 }
 
+/* Reads the output after the launch. The audit is then pending until the segment has been waited
+ * for. Nothing is audited if the host ran the step instead. */
 enum healcl_status audit_after_step(struct audit *audit, struct launcher *launcher, bool launched,
                                     struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
     struct pending *pending = &audit->pending[audit->pending_count];
     if (!launched) { /* the host ran it, and waited for the device */
-        audit->has_before = false;
+        audit->has_open_reads = false;
         return HEALCL_OK;
     }
     TRY(read_operand(pending, launcher, STEP_OUT, pending->actual, error));
-    pending->spent += (double)(monotonic_nanoseconds() - start);
+    pending->nanoseconds += (double)(monotonic_nanoseconds() - start);
     audit->pending_count++;
-    audit->has_before = false;
+    audit->has_open_reads = false;
     return HEALCL_OK;
 }
 
+/* Discards pending audits, after waiting for their reads, which write to the audit's memory. */
 void audit_drop(struct audit *audit, struct healcl_device *device)
 {
-    if (audit->pending_count > 0 || audit->has_before)
+    if (audit->pending_count > 0 || audit->has_open_reads)
         (void)!device_finish(device, NULL);
     audit->pending_count = 0;
-    audit->has_before = false;
+    audit->has_open_reads = false;
 }
 
 /* ---------------------------------------------------------------- judging */
 
-/* Returns the number of output elements that differ. *first: the place of the first one in C order.
- * Notes its values. */
+/* Returns the number of output elements that differ. *first: the position of the first one in C
+ * order, whose values go to audit->difference. */
 static uint64_t audit_compare(struct audit *audit, const struct pending *pending, int64_t *first)
 {
     const struct tensor *out = pending->slice.step.out;
@@ -434,32 +465,36 @@ static uint64_t audit_compare(struct audit *audit, const struct pending *pending
     return different;
 }
 
-/* Moves an audited step behind all others. */
+/* Moves an audited step behind all others in the order of turns. */
 static void move_to_end(struct audit *audit, size_t step)
 {
-    size_t at = 0;
-    while (audit->order[at] != step)
-        at++;
-    for (; at + 1 < audit->order_count; at++)
-        audit->order[at] = audit->order[at + 1];
-    audit->order[at] = step;
+    size_t index = 0;
+    while (audit->order[index] != step)
+        index++;
+    for (; index + 1 < audit->order_count; index++)
+        audit->order[index] = audit->order[index + 1];
+    audit->order[index] = step;
 }
 
+/* Counts a finished audit: for its kernel, for the step, and in total. The step's next turn comes
+ * after all others. */
 static void note_audit(struct audit *audit, const struct pending *pending, uint64_t elements)
 {
     const size_t number = (size_t)(pending->step - audit->plan->steps);
-    struct audited_step *about = &audit->steps[number];
-    struct healcl_audit_kernel *kernel = &audit->kernels[about->kernel];
+    struct audited_step *audited = &audit->steps[number];
+    struct healcl_audit_kernel *kernel = &audit->kernels[audited->kernel];
     kernel->audits++;
     kernel->elements += elements;
-    kernel->steps_audited += !about->is_audited;
+    kernel->steps_audited += !audited->is_audited;
     audit->facts.audits++;
     audit->facts.elements += elements;
-    audit->facts.steps_audited += !about->is_audited;
-    about->is_audited = true;
+    audit->facts.steps_audited += !audited->is_audited;
+    audited->is_audited = true;
     move_to_end(audit, number);
 }
 
+/* Fills audit->difference, which callers can read: the step, its kernel, and the first element that
+ * differs, as an index of the whole tensor. `position` counts in the slice. */
 static void note_difference(struct audit *audit, const struct pending *pending, int64_t position,
                             uint64_t different, uint64_t elements)
 {
@@ -471,14 +506,16 @@ static void note_difference(struct audit *audit, const struct pending *pending, 
     difference->step = (size_t)(step - audit->plan->steps);
     difference->kernel = audit->kernels[audit->steps[difference->step].kernel].name;
     difference->element =
-        (uint64_t)slice_element(&pending->slice.step.out->layout, pending->cut.axis[STEP_OUT],
-                                pending->slice.start, pending->cut.size, position);
+        (uint64_t)slice_element(&pending->slice.step.out->layout, pending->batch.axis[STEP_OUT],
+                                pending->slice.start, pending->batch.size, position);
     layout_index_text(&step->out->layout, (int64_t)difference->element, difference->index);
     difference->different = different;
     difference->compared = elements;
     audit->facts.difference = difference;
 }
 
+/* Repeats the slice on the host. The reference computes in `expected`, which begins with the
+ * output's earlier contents, and reads the other operands from `before`. */
 static enum healcl_status run_reference(struct audit *audit, const struct pending *pending,
                                         struct healcl_error *error)
 {
@@ -493,15 +530,20 @@ static enum healcl_status run_reference(struct audit *audit, const struct pendin
     return reference_step(audit->reference, slice, error);
 }
 
-/* The last audit's time has a weight of one half in the estimate. */
-static void note_time(struct audit *audit, const struct pending *pending, double spent)
+/* Corrects the estimated cost of a step by the time of its last audit, which has a weight of one
+ * half. */
+static void note_time(struct audit *audit, const struct pending *pending, double nanoseconds)
 {
-    struct audited_step *about = &audit->steps[pending->step - audit->plan->steps];
-    const double of_indices = spent > FIXED_NANOSECONDS + 1 ? spent - FIXED_NANOSECONDS : 1;
-    about->index_cost = (about->index_cost + of_indices / (double)pending->slice.size) / 2;
-    note_cost(audit, about);
+    struct audited_step *audited = &audit->steps[pending->step - audit->plan->steps];
+    const double without_fixed =
+        nanoseconds > FIXED_NANOSECONDS + 1 ? nanoseconds - FIXED_NANOSECONDS : 1;
+    audited->index_cost = (audited->index_cost + without_fixed / (double)pending->slice.size) / 2;
+    note_cost(audit, audited);
 }
 
+/* Repeats one audited slice on the host and compares the outputs. A refusal by the host counts as a
+ * difference, since the device has accepted the data. Errors: HEALCL_DIFFERENT, with the entry, the
+ * element and both values. */
 static enum healcl_status audit_judge_pending(struct audit *audit, struct pending *pending,
                                               struct healcl_error *error)
 {
@@ -511,7 +553,7 @@ static enum healcl_status audit_judge_pending(struct audit *audit, struct pendin
     struct healcl_audit_difference *difference = &audit->difference;
     *difference = (struct healcl_audit_difference){.entry = 0};
     const enum healcl_status status = run_reference(audit, pending, &refusal);
-    const bool is_refused = status == HEALCL_REFUSED; /* but the device has run it */
+    const bool is_refused = status == HEALCL_REFUSED;
     if (status != HEALCL_OK && !is_refused) {
         error_move(error, &refusal);
         return status;
@@ -536,6 +578,8 @@ static enum healcl_status audit_judge_pending(struct audit *audit, struct pendin
     return HEALCL_DIFFERENT;
 }
 
+/* Judges all pending audits, and takes their time from the balance. Stops at the first difference.
+ */
 enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
@@ -545,11 +589,11 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
         struct pending *pending = &audit->pending[i];
         const uint64_t start = monotonic_nanoseconds();
         status = audit_judge_pending(audit, pending, error);
-        const double spent = (double)(monotonic_nanoseconds() - start) + pending->spent;
-        audit->balance -= spent;
-        audit->facts.nanoseconds += (uint64_t)spent;
+        pending->nanoseconds += (double)(monotonic_nanoseconds() - start);
+        audit->balance -= pending->nanoseconds;
+        audit->facts.nanoseconds += (uint64_t)pending->nanoseconds;
         if (status == HEALCL_OK)
-            note_time(audit, pending, spent);
+            note_time(audit, pending, pending->nanoseconds);
     }
     return status;
 }

@@ -11,7 +11,7 @@ bool comparison_is_equal(const struct comparison *comparison)
     return comparison->same_shape && comparison->different == 0;
 }
 
-/* Counts an element that differs. Stores it if it is among the first. */
+/* Counts an element that differs. Stores its position and values if it is among the first. */
 static void comparison_note(struct comparison *comparison, int64_t position, int64_t actual,
                             int64_t expected)
 {
@@ -23,12 +23,15 @@ static void comparison_note(struct comparison *comparison, int64_t position, int
     comparison->first[comparison->first_count++].expected = expected;
 }
 
+/* Whether a result has the shape that is expected. A widened transcript, which runs several
+ * requests at once, has one more axis: its result is `copies` times the expected one. */
 bool compare_same_shape(const struct layout *shape, const struct payload *expected)
 {
     if (expected->copies == 0)
         return layout_same_shape(shape, &expected->layout);
-    const struct layout one = layout_drop_axis(shape, 0);
-    return shape->shape[0] == expected->copies && layout_same_shape(&one, &expected->layout);
+    const struct layout one_request = layout_drop_axis(shape, 0);
+    return shape->shape[0] == expected->copies &&
+           layout_same_shape(&one_request, &expected->layout);
 }
 
 /* Elements from `first` on, stored at data, and the differences found in each part. */
@@ -40,31 +43,34 @@ struct piece {
     struct comparison parts[PARALLEL_PARTS_MAX];
 };
 
-static enum healcl_status compare_part(void *context, uint32_t part, int64_t at, int64_t elements,
-                                       struct healcl_error *error)
+/* Compares the elements [offset, offset + elements) of a piece, for one thread. The expected values
+ * are decoded block by block. Blocks end with each copy of a widened result, where the expected
+ * tensor begins anew. Equal bytes are compared at once; elements only in blocks that differ. */
+static enum healcl_status compare_part(void *context, uint32_t part, int64_t offset,
+                                       int64_t elements, struct healcl_error *error)
 {
     int64_t block[BLOCK_BYTES / sizeof(int64_t)];
     struct piece *piece = context;
     struct comparison *comparison = &piece->parts[part];
     const struct payload *expected = piece->expected;
     const enum dtype dtype = piece->dtype;
-    const char *actual = piece->data + (size_t)at * dtype_size(dtype);
-    int64_t first = piece->first + at;
+    const char *actual = piece->data + (size_t)offset * dtype_size(dtype);
+    int64_t first = piece->first + offset;
     *comparison = (struct comparison){.same_shape = true};
-    const bool is_same = expected->dtype == dtype;
-    const enum dtype as = is_same ? dtype : DTYPE_INT64; /* a type that holds all values */
-    const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(as));
+    const bool is_same_dtype = expected->dtype == dtype;
+    const enum dtype block_dtype = is_same_dtype ? dtype : DTYPE_INT64; /* holds all values */
+    const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(block_dtype));
     const int64_t copy = layout_elements(&expected->layout);
     for (int64_t count, end = first + elements; first < end;
          first += count, actual += (size_t)count * dtype_size(dtype)) {
         count = copy - first % copy; /* elements left of this copy */
         count = end - first < count ? end - first : count;
         count = block_elements < count ? block_elements : count;
-        TRY(payload_read_part(expected, as, first % copy, count, block, error));
-        if (is_same && memcmp(actual, block, (size_t)count * dtype_size(dtype)) == 0)
+        TRY(payload_read_part(expected, block_dtype, first % copy, count, block, error));
+        if (is_same_dtype && memcmp(actual, block, (size_t)count * dtype_size(dtype)) == 0)
             continue;
         for (int64_t i = 0; i < count; i++) {
-            int64_t a = dtype_load(dtype, actual, i), b = dtype_load(as, block, i);
+            int64_t a = dtype_load(dtype, actual, i), b = dtype_load(block_dtype, block, i);
             if (a != b)
                 comparison_note(comparison, first + i, a, b);
         }
@@ -72,6 +78,9 @@ static enum healcl_status compare_part(void *context, uint32_t part, int64_t at,
     return HEALCL_OK;
 }
 
+/* Compares a piece of a result, divided among threads. Their parts are then added in order, so that
+ * the first differences are those that come first in the tensor. Each part stores only its first
+ * ones, but counts all. */
 enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
                                  const void *data, const struct payload *expected,
                                  struct comparison *comparison, struct healcl_error *error)
@@ -80,16 +89,18 @@ enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elemen
     uint32_t parts;
     TRY(parallel_do(elements, dtype_size(dtype), compare_part, &piece, &parts, error));
     for (uint32_t part = 0; part < parts; part++) {
-        const struct comparison *found = &piece.parts[part];
-        const uint64_t unnamed = found->different - found->first_count;
-        for (uint32_t i = 0; i < found->first_count; i++)
-            comparison_note(comparison, found->first[i].position, found->first[i].actual,
-                            found->first[i].expected);
-        comparison->different += unnamed;
+        const struct comparison *part_comparison = &piece.parts[part];
+        const uint64_t not_stored = part_comparison->different - part_comparison->first_count;
+        for (uint32_t i = 0; i < part_comparison->first_count; i++)
+            comparison_note(comparison, part_comparison->first[i].position,
+                            part_comparison->first[i].actual, part_comparison->first[i].expected);
+        comparison->different += not_stored;
     }
     return HEALCL_OK;
 }
 
+/* Compares a whole result with the expected tensor. A result of another shape is not compared
+ * element by element. */
 enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, const void *data,
                                   const struct payload *expected, struct comparison *comparison,
                                   struct healcl_error *error)

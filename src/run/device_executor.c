@@ -588,7 +588,7 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     struct device_executor *self = (struct device_executor *)executor;
     const struct plan *plan = self->launcher.plan;
     for (size_t i = first; i < plan->storage_count; i++)
-        if (!plan->storages[i]->scalars && !executor_keeps(executor, plan->storages[i]))
+        if (!plan->storages[i]->scalars && !executor_has_kept(executor, plan->storages[i]))
             launcher_storage_release(&self->launcher, plan->storages[i]);
     if (self->spill && first <= 1) /* a later segment begins with what earlier ones left */
         spill_reset(self);

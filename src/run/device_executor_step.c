@@ -9,7 +9,7 @@ static enum healcl_status device_executor_release(struct device_executor *self,
                                                   struct healcl_error *error)
 {
     (void)error;
-    if (!executor_keeps(&self->base, step->in[0]->storage))
+    if (!executor_has_kept(&self->base, step->in[0]->storage))
         device_executor_release_storage(self, step->in[0]->storage);
     return HEALCL_OK;
 }

@@ -49,7 +49,7 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
                                           struct healcl_error *error)
 {
     const struct storage *storage = step->out->storage;
-    if (executor_keeps(&self->base, storage))
+    if (executor_has_kept(&self->base, storage))
         return HEALCL_OK;
     device_executor_release_storage(self, storage); /* a session kept it until now */
     const void *bound = executor_bound(&self->base, storage);

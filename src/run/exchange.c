@@ -6,13 +6,16 @@
 
 /* ---------------------------------------------------------------- sums of residues */
 
+/* Adds the summands of another rank to elements [first, first + count) of a sum of residues, modulo
+ * their moduli. `each` consecutive elements have the same modulus; after the last modulus the first
+ * one follows. others[0] belongs to element `first`. */
 void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, size_t count,
                          void *sum, const void *others)
 {
     int32_t *sum_32 = (int32_t *)sum + first;
     int64_t *sum_64 = (int64_t *)sum + first;
     size_t modulus = first / exchange->each % exchange->modulus_count;
-    size_t left = exchange->each - first % exchange->each;
+    size_t left = exchange->each - first % exchange->each; /* elements with this modulus */
     for (size_t i = 0; i < count; i++) {
         const uint64_t q = (uint64_t)exchange->moduli[modulus];
         const bool is_64 = exchange->dtype == HEALCL_INT64;
@@ -40,7 +43,8 @@ struct exchanger {
     const struct healcl_session_options *options;
 };
 
-/* The contiguous range from a view's first element to its last. */
+/* The contiguous range from a view's first element to its last, as a tensor of one axis. Executors
+ * map only contiguous tensors. */
 static struct tensor span_of(const struct tensor *tensor)
 {
     const int64_t size = layout_span(&tensor->layout);
@@ -49,9 +53,13 @@ static struct tensor span_of(const struct tensor *tensor)
     return span;
 }
 
-/* Maps or unmaps the range that a tensor spans. */
+/* Maps the range that a tensor spans, or ends its mapping, during a turn of the device. The
+ * reference needs no unmapping. */
+/* For exchange_map. */
+enum { MAPS = false, UNMAPS = true };
+
 static enum healcl_status exchange_map(const struct exchanger *exchanger,
-                                       const struct tensor *tensor, bool back, void **data,
+                                       const struct tensor *tensor, bool unmaps, void **data,
                                        struct healcl_error *error)
 {
     struct executor *executor = exchanger->executor;
@@ -59,7 +67,7 @@ static enum healcl_status exchange_map(const struct exchanger *exchanger,
     const struct tensor span = span_of(tensor);
     enum healcl_status status = HEALCL_OK;
     device_turn_begin(exchanger->device);
-    if (!back)
+    if (!unmaps)
         status = class->map(executor, &span, data, error);
     else if (class->unmap)
         status = class->unmap(executor, &span, *data, error);
@@ -69,30 +77,34 @@ static enum healcl_status exchange_map(const struct exchanger *exchanger,
 
 /* ---------------------------------------------------------------- one exchange */
 
-/* Sorts the axes of both views by descending strides of the first view, so that its elements are in
- * order. */
+/* Sorts the axes of both views by descending strides of the sum, and drops axes of size 1. The
+ * sum's elements are then in the order of memory, which is the same on all ranks. The moduli keep
+ * their axes beside the sum's. */
 static void sort_axes(struct layout *sum, struct layout *moduli)
 {
-    struct layout by_sum = {.offset = sum->offset}, by_moduli = {.offset = moduli->offset};
-    bool done[LAYOUT_RANK] = {false};
+    struct layout sorted_sum = {.offset = sum->offset}, sorted_moduli = {.offset = moduli->offset};
+    bool is_sorted[LAYOUT_RANK] = {false};
     for (uint32_t i = 0; i < sum->rank; i++) {
         int longest = -1;
         for (uint32_t axis = 0; axis < sum->rank; axis++)
-            if (!done[axis] && (longest < 0 || sum->stride[axis] > sum->stride[longest]))
+            if (!is_sorted[axis] && (longest < 0 || sum->stride[axis] > sum->stride[longest]))
                 longest = (int)axis;
-        done[longest] = true;
+        is_sorted[longest] = true;
         if (sum->shape[longest] > 1) {
-            by_sum.shape[by_sum.rank] = by_moduli.shape[by_sum.rank] = sum->shape[longest];
-            by_sum.stride[by_sum.rank] = sum->stride[longest];
-            by_moduli.stride[by_sum.rank++] = moduli->stride[longest];
+            const uint32_t next = sorted_sum.rank++;
+            sorted_sum.shape[next] = sorted_moduli.shape[next] = sum->shape[longest];
+            sorted_sum.stride[next] = sum->stride[longest];
+            sorted_moduli.stride[next] = moduli->stride[longest];
         }
     }
-    by_moduli.rank = by_sum.rank;
-    *sum = by_sum;
-    *moduli = by_moduli;
+    sorted_moduli.rank = sorted_sum.rank;
+    *sum = sorted_sum;
+    *moduli = sorted_moduli;
 }
 
-/* Reads the moduli, which vary along one axis of the sum. The caller frees *values. */
+/* Reads the moduli of a sum, which vary along one axis at most: where their view's stride is not 0.
+ * Axes behind that one give `each`, the number of elements in a row with the same modulus. The
+ * caller frees *values. */
 static enum healcl_status read_moduli(const struct exchanger *exchanger,
                                       const struct tensor *moduli, struct healcl_exchange *exchange,
                                       int64_t **values, struct healcl_error *error)
@@ -112,13 +124,14 @@ static enum healcl_status read_moduli(const struct exchanger *exchanger,
     NEED_MEMORY(*values, error);
     exchange->moduli = *values;
     void *data = NULL;
-    TRY(exchange_map(exchanger, moduli, false, &data, error));
+    TRY(exchange_map(exchanger, moduli, MAPS, &data, error));
     for (size_t i = 0; i < exchange->modulus_count; i++)
         (*values)[i] = dtype_load(moduli->storage->dtype, data, (int64_t)i * stride);
-    return exchange_map(exchanger, moduli, true, &data, error);
+    return exchange_map(exchanger, moduli, UNMAPS, &data, error);
 }
 
-/* The function gets the elements in place, or a packed copy. */
+/* Calls the user's function with the elements of a sum, in place if they are contiguous, or packed.
+ * data: the mapped range of the sum. A packed copy is copied back if the exchange succeeds. */
 static enum healcl_status exchange_data(const struct exchanger *exchanger, const struct tensor *sum,
                                         const struct healcl_exchange *exchange, void *data,
                                         struct healcl_error *error)
@@ -131,19 +144,22 @@ static enum healcl_status exchange_data(const struct exchanger *exchanger, const
     mapped.offset = 0;
     void *packed = malloc(exchange->elements * size);
     NEED_MEMORY(packed, error);
-    layout_copy_packed(&mapped, size, data, packed, false);
+    layout_copy_packed(&mapped, size, data, packed, false); /* to packed */
     enum healcl_status status =
         options->exchange(options->exchange_context, exchange, packed, error);
     if (status == HEALCL_OK)
-        layout_copy_packed(&mapped, size, data, packed, true);
+        layout_copy_packed(&mapped, size, data, packed, true); /* and back */
     free(packed);
     return status;
 }
 
-static enum healcl_status exchange_sum(const struct exchanger *exchanger, const struct exchange *of,
+/* Completes one sum: reads its moduli, maps it, has the user's function add what other ranks have,
+ * and unmaps it. Unmaps even after an error; the first error is reported. */
+static enum healcl_status exchange_sum(const struct exchanger *exchanger,
+                                       const struct exchange *planned,
                                        struct healcl_exchange *exchange, struct healcl_error *error)
 {
-    struct tensor sum = *of->sum, moduli = *of->moduli;
+    struct tensor sum = *planned->sum, moduli = *planned->moduli;
     int64_t *values = NULL;
     void *data = NULL;
     sort_axes(&sum.layout, &moduli.layout);
@@ -151,12 +167,12 @@ static enum healcl_status exchange_sum(const struct exchanger *exchanger, const 
     exchange->elements = (size_t)layout_elements(&sum.layout);
     enum healcl_status status = read_moduli(exchanger, &moduli, exchange, &values, error);
     if (status == HEALCL_OK)
-        status = exchange_map(exchanger, &sum, false, &data, error);
+        status = exchange_map(exchanger, &sum, MAPS, &data, error);
     if (status == HEALCL_OK) {
         status = exchange_data(exchanger, &sum, exchange, data, error);
-        const enum healcl_status end =
-            exchange_map(exchanger, &sum, true, &data, status ? NULL : error);
-        status = status == HEALCL_OK ? end : status;
+        const enum healcl_status unmap_status =
+            exchange_map(exchanger, &sum, UNMAPS, &data, status ? NULL : error);
+        status = status == HEALCL_OK ? unmap_status : status;
         if (exchanger->executor->class->written)
             exchanger->executor->class->written(exchanger->executor, sum.storage);
     }
@@ -164,16 +180,18 @@ static enum healcl_status exchange_sum(const struct exchanger *exchanger, const 
     return status;
 }
 
+/* Completes the sums at the end of a segment of a split plan: each rank has computed one summand of
+ * each. */
 enum healcl_status exchange_segment(struct executor *executor, struct healcl_device *device,
                                     const struct plan *plan, size_t segment,
                                     const struct healcl_session_options *options,
                                     struct healcl_error *error)
 {
     const struct exchanger exchanger = {executor, device, options};
-    const struct segment *of = &plan->segments[segment];
-    for (size_t i = 0; i < of->exchange_count; i++) {
+    const struct segment *planned_segment = &plan->segments[segment];
+    for (size_t i = 0; i < planned_segment->exchange_count; i++) {
         struct healcl_exchange exchange = {.segment = segment, .number = i};
-        TRY(exchange_sum(&exchanger, &of->exchanges[i], &exchange, error));
+        TRY(exchange_sum(&exchanger, &planned_segment->exchanges[i], &exchange, error));
     }
     return HEALCL_OK;
 }

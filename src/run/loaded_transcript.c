@@ -13,6 +13,8 @@ _Static_assert((int)HEALCL_INT8 == DTYPE_INT8 && (int)HEALCL_INT32 == DTYPE_INT3
                    (int)HEALCL_INT64 == DTYPE_INT64,
                "the library's dtypes are those of core");
 
+/* Describes an upload or a download to callers of the library. Names and shapes belong to the plan.
+ */
 static struct healcl_tensor_info tensor_info(const struct step *step, const struct tensor *tensor,
                                              size_t segment)
 {
@@ -28,7 +30,8 @@ static struct healcl_tensor_info tensor_info(const struct step *step, const stru
     };
 }
 
-/* Lists the plan's uploads and downloads. */
+/* Lists the plan's uploads and downloads in the order of steps. Callers refer to them by their
+ * place in this order: input 0, result 0. */
 static enum healcl_status list_tensors(struct healcl_transcript *transcript,
                                        struct healcl_error *error)
 {
@@ -58,7 +61,8 @@ static enum healcl_status list_tensors(struct healcl_transcript *transcript,
     return HEALCL_OK;
 }
 
-/* Stores the options with which a plan is made. */
+/* Stores the options with which a plan is made. Vendors' operations are retained; the text of
+ * passes is parsed, since the caller may free it. */
 static enum healcl_status set_options(struct healcl_transcript *transcript,
                                       const struct healcl_plan_options *options,
                                       struct healcl_error *error)
@@ -72,32 +76,37 @@ static enum healcl_status set_options(struct healcl_transcript *transcript,
     return passes_parse(options ? options->passes : NULL, &transcript->passes, error);
 }
 
-/* Makes a plan before passes. For a derived transcript it copies the parent's plan, or makes it
- * anew, and changes it. */
+/* Makes a plan as it is before passes. A derived transcript, such as a part for a rank, changes a
+ * copy of its parent's plan. Passes lose what a change needs, so the parent's plan is made anew
+ * unless its plan is kept without passes. */
 static enum healcl_status make_plan(const struct healcl_transcript *transcript, struct plan **plan,
                                     struct healcl_error *error)
 {
     const struct healcl_plan_options *options = &transcript->options;
-    struct plan *from;
-    TRY(source_check_size(&transcript->source, error)); /* the plan is made from it once more */
+    struct plan *parent_plan;
+    TRY(source_check_size(&transcript->source, error)); /* the file is read once more */
     if (!transcript->parent)
         return plan_create(&transcript->source, operations_of_options(options), options, plan,
                            error);
-    const bool stays = transcript->parent->is_plain;
-    if (stays)
-        from = transcript->parent->plan;
+    const bool is_shared = transcript->parent->is_before_passes; /* else plan_rewrite frees it */
+    if (is_shared)
+        parent_plan = transcript->parent->plan;
     else
-        TRY(make_plan(transcript->parent, &from, error));
-    return plan_rewrite(from, stays, options, transcript->change, transcript->how, plan, error);
+        TRY(make_plan(transcript->parent, &parent_plan, error));
+    return plan_rewrite(parent_plan, is_shared, options, transcript->change, transcript->how, plan,
+                        error);
 }
 
-/* Plans a transcript whose construction so far gave `status`. On failure, closes it. */
-static enum healcl_status finish(struct healcl_transcript *transcript, enum healcl_status status,
-                                 struct healcl_transcript **result, struct healcl_error *error)
+/* The last part of opening a transcript: makes its plan, runs the passes and lists its tensors.
+ * status: of the first part. After an error of either part closes the transcript. */
+static enum healcl_status plan_and_list(struct healcl_transcript *transcript,
+                                        enum healcl_status status,
+                                        struct healcl_transcript **result,
+                                        struct healcl_error *error)
 {
     if (status == HEALCL_OK)
         status = make_plan(transcript, &transcript->plan, error);
-    if (status == HEALCL_OK && !transcript->is_plain)
+    if (status == HEALCL_OK && !transcript->is_before_passes)
         status = plan_optimise(transcript->plan, transcript->passes, error);
     if (status == HEALCL_OK)
         status = list_tensors(transcript, error);
@@ -110,20 +119,22 @@ static enum healcl_status finish(struct healcl_transcript *transcript, enum heal
     return HEALCL_OK;
 }
 
-/* Opens a file, or the text in memory if path is NULL. */
+/* Opens a file, or the text in memory if path is NULL. is_before_passes: keeps the plan without
+ * passes, from which others are derived without reading the file again. */
 static enum healcl_status open_source(const char *path, const void *data, size_t length,
-                                      const struct healcl_plan_options *options, bool is_plain,
-                                      struct healcl_transcript **result, struct healcl_error *error)
+                                      const struct healcl_plan_options *options,
+                                      bool is_before_passes, struct healcl_transcript **result,
+                                      struct healcl_error *error)
 {
     NEED(result, error);
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     NEED_MEMORY(transcript, error);
-    transcript->is_plain = is_plain;
+    transcript->is_before_passes = is_before_passes;
     enum healcl_status status = set_options(transcript, options, error);
     if (status == HEALCL_OK)
         status = path ? source_open(&transcript->source, path, error)
                       : source_open_memory(&transcript->source, data, length, error);
-    return finish(transcript, status, result, error);
+    return plan_and_list(transcript, status, result, error);
 }
 
 enum healcl_status healcl_transcript_open(const char *path,
@@ -152,8 +163,10 @@ enum healcl_status healcl_transcript_open_memory(const void *data, size_t length
     return open_source(NULL, data, length, options, false, result, error);
 }
 
-/* Makes a transcript that retains its parent. Copies `how`, of `size` bytes. Derived transcripts
- * may be parents too: their changes are applied one after the other. */
+/* Makes a transcript that is a change of its parent, which it retains: a part for a rank, or a
+ * wider one. change: the function that makes the plan. how: its arguments, of how_bytes bytes,
+ * which are copied. Derived transcripts may be parents too: all changes are then applied in order.
+ */
 static enum healcl_status transcript_derive(const struct healcl_transcript *parent,
                                             plan_change *change, const void *how, size_t how_bytes,
                                             struct healcl_transcript **result,
@@ -170,9 +183,10 @@ static enum healcl_status transcript_derive(const struct healcl_transcript *pare
         memcpy(transcript->how, how, how_bytes);
     else if (status == HEALCL_OK)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    return finish(transcript, status, result, error);
+    return plan_and_list(transcript, status, result, error);
 }
 
+/* Ends one owner's use of a transcript. The last owner frees it, and ends its use of its parent. */
 void healcl_transcript_close(struct healcl_transcript *transcript)
 {
     if (!transcript || atomic_fetch_sub(&transcript->owners, 1) != 1)
@@ -185,6 +199,8 @@ void healcl_transcript_close(struct healcl_transcript *transcript)
     free(transcript);
 }
 
+/* Adds an owner. A reader has only a const pointer, so that the transcript's own pointer to itself
+ * is used. */
 struct healcl_transcript *transcript_retain(const struct healcl_transcript *transcript)
 {
     atomic_fetch_add(&transcript->self->owners, 1);
@@ -207,7 +223,8 @@ const struct healcl_tensor_info *healcl_transcript_results(
     return transcript ? transcript->results : NULL;
 }
 
-/* Reads the payload of an upload or download as elements of its tensor. */
+/* Reads the payload of an upload or download as elements of its tensor. In a widened transcript the
+ * tensor holds several copies of the payload. */
 static enum healcl_status read_payload(const struct payload *payload, const struct tensor *tensor,
                                        void *memory, struct healcl_error *error)
 {
@@ -217,16 +234,18 @@ static enum healcl_status read_payload(const struct payload *payload, const stru
                    layout_shape_text(&tensor->layout, shape),
                    layout_shape_text(&payload->layout, expected));
     const enum dtype dtype = tensor->storage->dtype;
-    const size_t one = (size_t)layout_elements(&payload->layout) * dtype_size(dtype);
-    if (one == 0)
+    const size_t copy_bytes = (size_t)layout_elements(&payload->layout) * dtype_size(dtype);
+    if (copy_bytes == 0)
         return HEALCL_OK;
     NEED(memory, error);
     TRY(payload_read(payload, dtype, memory, error));
     for (int64_t copy = 1; copy < payload->copies; copy++)
-        memcpy((char *)memory + (size_t)copy * one, memory, one);
+        memcpy((char *)memory + (size_t)copy * copy_bytes, memory, copy_bytes);
     return HEALCL_OK;
 }
 
+/* Reads what the file has for an input, or expects as a result. Refuses a size that is not the
+ * tensor's. Finally checks that the file has not changed meanwhile. */
 static enum healcl_status read_file(const struct healcl_transcript *transcript, bool is_input,
                                     size_t number, void *memory, size_t bytes,
                                     struct healcl_error *error)
@@ -294,6 +313,8 @@ enum healcl_status healcl_transcript_split(const struct healcl_transcript *trans
     return transcript_derive(transcript, plan_split, split, sizeof *split, part, error);
 }
 
+/* Chooses along which axis a transcript is split among ranks. The choice needs the plan before
+ * passes, which is made again if the transcript does not keep it. */
 enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript *transcript,
                                                   struct healcl_split *split,
                                                   struct healcl_error *error)
@@ -303,7 +324,7 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     struct plan *plan = NULL;
     if (split->ranks == 0)
         FAIL(error, HEALCL_USAGE, "the number of ranks is 0");
-    if (transcript->is_plain)
+    if (transcript->is_before_passes)
         return plan_choose_split(transcript->plan, &transcript->options, split, error);
     TRY(make_plan(transcript, &plan, error));
     enum healcl_status status = plan_choose_split(plan, &transcript->options, split, error);
@@ -311,6 +332,8 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     return status;
 }
 
+/* The part of a tensor that a rank has, from a table with `count` rows. Without a row, its period
+ * is 0: the rank has the whole tensor. */
 static struct healcl_part part_of(const struct healcl_part *parts, size_t count, size_t number)
 {
     return parts && number < count ? parts[number] : (struct healcl_part){.period = 0};
@@ -330,6 +353,8 @@ struct healcl_part healcl_transcript_result_part(const struct healcl_transcript 
     return part_of(plan ? plan->result_parts : NULL, plan ? plan->results : 0, result);
 }
 
+/* What a split costs: the sums that ranks must exchange, in number and bytes, and the tensors'
+ * memory. */
 struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_transcript *transcript)
 {
     struct healcl_split_facts facts = {.tensor_bytes =
@@ -350,6 +375,7 @@ struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_tran
 /* The product of `batch` and the elements of any planned view is far below 2^63. */
 enum { BATCH_MAX = 1 << 16 };
 
+/* Checks the arguments of healcl_transcript_widen: a batch in its limits, and existing inputs. */
 static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
                                        const size_t *inputs, size_t count, int64_t batch,
                                        struct healcl_error *error)
@@ -364,6 +390,8 @@ static enum healcl_status check_inputs(const struct healcl_transcript *transcrip
     return HEALCL_OK;
 }
 
+/* Makes a transcript that runs `batch` requests at once. The inputs listed get one more axis, over
+ * requests; the others are shared by all requests. */
 enum healcl_status healcl_transcript_widen(const struct healcl_transcript *transcript,
                                            const size_t *inputs, size_t input_count, int64_t batch,
                                            struct healcl_transcript **wide,

@@ -9,7 +9,7 @@
 struct healcl_transcript {
     struct source source; /* its own arena; a plan names what it refers to */
     struct plan *plan;
-    bool is_plain; /* the plan before passes, from which others are derived */
+    bool is_before_passes; /* the plan before passes, from which others are derived */
     /* of plan->uploads and plan->results; the steps they belong to */
     struct healcl_tensor_info *inputs, *results;
     const struct step **input_steps, **result_steps;

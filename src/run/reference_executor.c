@@ -11,9 +11,11 @@ struct reference_executor {
     struct reference *reference;
 };
 
-/* Hands out a result: in place if its elements are contiguous and in order, else packed. */
+/* Hands out a result: in place if its elements are contiguous and in order, else packed. An empty
+ * result gets "", since NULL means that the sink does not need the data. Adds the sink's time to
+ * *sink_nanoseconds. */
 static enum healcl_status deliver(struct reference_executor *self, const struct step *step,
-                                  const struct result_sink *sink, uint64_t *spent,
+                                  const struct result_sink *sink, uint64_t *sink_nanoseconds,
                                   struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
@@ -31,22 +33,23 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
         }
     }
     if (status == HEALCL_OK)
-        status = sink_take(sink, self->base.trace, step, 0, elements, data, spent, error);
+        status =
+            sink_take(sink, self->base.trace, step, 0, elements, data, sink_nanoseconds, error);
     free(packed);
     return status;
 }
 
-/* Handles uploads and releases as the session requires, if there is one. */
+/* Runs a step, except that a session keeps some uploads: they are neither released nor uploaded
+ * again. Uploads of bound inputs copy the caller's data. */
 static enum healcl_status run_step(struct reference_executor *self, const struct step *step,
                                    struct healcl_error *error)
 {
     const struct storage *storage = step->out ? step->out->storage : step->in[0]->storage;
-    if (step->kind != STEP_UPLOAD)
-        return step->kind == STEP_RELEASE && executor_keeps(&self->base, storage)
-                   ? HEALCL_OK
-                   : reference_step(self->reference, step, error);
-    if (executor_keeps(&self->base, storage))
+    const bool moves_data = step->kind == STEP_UPLOAD || step->kind == STEP_RELEASE;
+    if (moves_data && executor_has_kept(&self->base, storage))
         return HEALCL_OK;
+    if (step->kind != STEP_UPLOAD)
+        return reference_step(self->reference, step, error);
     const void *bound = executor_bound(&self->base, storage);
     void *memory;
     if (bound) {
@@ -60,20 +63,24 @@ static enum healcl_status run_step(struct reference_executor *self, const struct
     return HEALCL_OK;
 }
 
+/* Runs one step or hands out its result. Errors name the step's entry. */
 static enum healcl_status reference_run_one(struct reference_executor *self,
                                             const struct step *step, const struct result_sink *sink,
-                                            uint64_t *spent, struct healcl_error *error)
+                                            uint64_t *sink_nanoseconds, struct healcl_error *error)
 {
     if (step->kind != STEP_RELEASE)
         TRY(executor_check_cancelled(&self->base, error));
     enum healcl_status status = step->kind == STEP_DOWNLOAD
-                                    ? deliver(self, step, sink, spent, error)
+                                    ? deliver(self, step, sink, sink_nanoseconds, error)
                                     : run_step(self, step, error);
     if (status != HEALCL_OK)
         error_prefix_step(error, step, self->reference->refused_input);
     return status;
 }
 
+/* Runs the steps of a segment one by one, and measures each. The sink's time, in which results are
+ * compared, is not the step's. Kernels of vendors cannot run here, so that the steps of their
+ * bodies run (STEP_OF_KERNEL steps are left out). */
 static enum healcl_status reference_run_segment(struct executor *executor,
                                                 const struct segment *segment,
                                                 const struct result_sink *sink,
@@ -110,18 +117,21 @@ static enum healcl_status reference_run_segment(struct executor *executor,
 
 /* ---------------------------------------------------------------- operations by call */
 
+/* Runs some steps of the plan at once, for operations by call: the host has nothing to wait for. */
 static enum healcl_status reference_enqueue(struct executor *executor, size_t first, size_t count,
                                             const struct result_sink *sink,
                                             struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
-    uint64_t spent = 0;
+    uint64_t ignored_sink_time = 0;
     for (size_t i = first; i < first + count; i++)
         if (self->plan->steps[i].side != STEP_OF_KERNEL)
-            TRY(reference_run_one(self, &self->plan->steps[i], sink, &spent, error));
+            TRY(reference_run_one(self, &self->plan->steps[i], sink, &ignored_sink_time, error));
     return HEALCL_OK;
 }
 
+/* Returns the address of a contiguous tensor's elements in the reference's memory. Unmapping is not
+ * needed. */
 static enum healcl_status reference_map(struct executor *executor, const struct tensor *tensor,
                                         void **data, struct healcl_error *error)
 {
@@ -132,6 +142,7 @@ static enum healcl_status reference_map(struct executor *executor, const struct 
     return HEALCL_OK;
 }
 
+/* Copies packed elements to a contiguous tensor. */
 static enum healcl_status reference_write(struct executor *executor, const struct tensor *tensor,
                                           const void *data, struct healcl_error *error)
 {
@@ -141,13 +152,15 @@ static enum healcl_status reference_write(struct executor *executor, const struc
     return HEALCL_OK;
 }
 
+/* Forgets the storages from number `first` on, except uploads that a session keeps, so that their
+ * segments can run again. */
 static enum healcl_status reference_rewind(struct executor *executor, size_t first,
                                            struct healcl_error *error)
 {
     (void)error;
     struct reference_executor *self = (struct reference_executor *)executor;
     for (size_t i = first; i < self->plan->storage_count; i++)
-        if (!executor_keeps(executor, self->plan->storages[i]))
+        if (!executor_has_kept(executor, self->plan->storages[i]))
             reference_forget(self->reference, self->plan->storages[i]);
     executor->dropped_digits = self->reference->dropped_digits = 0;
     return HEALCL_OK;
@@ -160,6 +173,8 @@ static void reference_destroy(struct executor *executor)
     free(self);
 }
 
+/* Creates an executor that needs no OpenCL. The reference calls executor_check_cancelled during
+ * long steps. */
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error)
 {

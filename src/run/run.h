@@ -134,7 +134,7 @@ struct executor {
 
 /* Whether the upload of a step was done and is kept. A release of its storage then has no
  * effect. */
-static inline bool executor_keeps(const struct executor *executor, const struct storage *storage)
+static inline bool executor_has_kept(const struct executor *executor, const struct storage *storage)
 {
     return executor->uploads && executor->uploads[storage->id].is_filled;
 }

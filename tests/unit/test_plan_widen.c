@@ -29,7 +29,8 @@ static struct healcl_transcript *open_lines(struct script *script, const char *l
     OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &options,
                                      &transcript, &error));
     script_spoil(transcript->plan);
-    transcript->is_plain = true; /* without passes it is: what is derived is derived of this */
+    transcript->is_before_passes =
+        true; /* without passes it is: what is derived is derived of this */
     return transcript;
 }
 
