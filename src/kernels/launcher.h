@@ -18,8 +18,8 @@ struct device_storage {
     const void *source;                /* what was uploaded, if not written since; NULL: unknown */
     void *contents;                    /* copy of it; NULL: the host has none */
     uint64_t largest, largest_version; /* largest element, of that version: storage_largest */
-    size_t result; /* the result that waits in it for the caller: the executor's number plus one; 0:
-                      none */
+    size_t waiting_result; /* number plus one of the result that waits in it to be handed out; 0:
+                              none */
 };
 
 /* A check that a launch makes. Its key is its index in launcher->checks plus one. */

@@ -300,7 +300,7 @@ enum { TUNING_FILE_VALUES_MAX = 256 };
 
 /* Compares the patterns of a file of tunings/ with the device. *specificity: the number of
  * characters that are not wildcards, by which the most specific file is chosen; 0 if a pattern does
- * not match_patterns. */
+ * not match. */
 static enum healcl_status match_patterns(const cJSON *patterns, const struct device_info *info,
                                          uint32_t *specificity, struct healcl_error *error)
 {

@@ -20,6 +20,7 @@ struct healcl_batcher {
 
 /* ---------------------------------------------------------------- opening */
 
+/* Closes the session for batches and its transcript, if they are open. */
 static void close_together(struct healcl_batcher *batcher)
 {
     healcl_session_close(batcher->together);
@@ -28,8 +29,9 @@ static void close_together(struct healcl_batcher *batcher)
     batcher->wide = NULL;
 }
 
-/* Opens the session for batches of `batch` requests. A batch that is too large is refused with
- * HEALCL_CAUSE_LIMIT. */
+/* Opens the session for batches of `batch` requests, on a widened transcript. A batch that is too
+ * large is refused with HEALCL_CAUSE_LIMIT. Only a device with its own memory has a limit by
+ * default: a host can move pages out. */
 static enum healcl_status open_together(struct healcl_batcher *batcher,
                                         const struct healcl_batcher_options *options, size_t batch,
                                         struct healcl_error *error)
@@ -53,29 +55,36 @@ static enum healcl_status open_together(struct healcl_batcher *batcher,
     return healcl_session_open(batcher->wide, batcher->device, NULL, &batcher->together, error);
 }
 
-/* Finds the largest batch that fits: the memory of a batch grows with its size. */
+/* Finds the largest batch that fits, by bisection: memory grows with the size of the batch. `fits`
+ * is the largest size known to fit, `too_many` the smallest known not to. The size that the caller
+ * asks for is tried first. Errors other than the limit end the search. */
 static enum healcl_status open_largest(struct healcl_batcher *batcher,
                                        const struct healcl_batcher_options *options,
                                        struct healcl_error *error)
 {
-    struct healcl_error own = {.status = HEALCL_OK};
+    struct healcl_error open_error = {.status = HEALCL_OK};
     size_t fits = 0, too_many = options->batch + 1, tried = options->batch;
     while (fits + 1 < too_many) {
-        healcl_error_clear(&own);
-        enum healcl_status status = open_together(batcher, options, tried, &own);
-        if (status != HEALCL_OK && (own.cause != HEALCL_CAUSE_LIMIT || tried == 1)) {
-            error_move(error, &own);
+        healcl_error_clear(&open_error);
+        enum healcl_status status = open_together(batcher, options, tried, &open_error);
+        if (status != HEALCL_OK && (open_error.cause != HEALCL_CAUSE_LIMIT || tried == 1)) {
+            error_move(error, &open_error);
             return status;
         }
-        *(status == HEALCL_OK ? &fits : &too_many) = tried;
+        if (status == HEALCL_OK)
+            fits = tried;
+        else
+            too_many = tried;
         tried = fits + (too_many - fits) / 2;
     }
-    healcl_error_clear(&own);
-    return batcher->together && batcher->facts.batch == fits
-               ? HEALCL_OK
-               : open_together(batcher, options, fits, error);
+    healcl_error_clear(&open_error);
+    if (batcher->together && batcher->facts.batch == fits)
+        return HEALCL_OK;
+    return open_together(batcher, options, fits, error); /* a larger batch was tried last */
 }
 
+/* Opens the sessions of a batcher, and binds memory to the inputs of a batch, in which requests are
+ * gathered. */
 static enum healcl_status batcher_init(struct healcl_batcher *batcher,
                                        const struct healcl_batcher_options *options,
                                        struct healcl_device *device, struct healcl_error *error)
@@ -99,6 +108,8 @@ static enum healcl_status batcher_init(struct healcl_batcher *batcher,
     return HEALCL_OK;
 }
 
+/* Opens a batcher for at most options->batch requests at once, or fewer if memory is short. Half of
+ * SIZE_MAX keeps sizes of the search from overflowing. */
 enum healcl_status healcl_batcher_open(const struct healcl_transcript *transcript,
                                        struct healcl_device *device,
                                        const struct healcl_batcher_options *options,
@@ -140,7 +151,7 @@ void healcl_batcher_close(struct healcl_batcher *batcher)
 
 /* ---------------------------------------------------------------- running */
 
-/* Adds a session's facts after a run. */
+/* Adds the facts of a session's run of `count` requests to the batcher's. */
 static void note_run(struct healcl_batcher *batcher, const struct healcl_session *session,
                      size_t count)
 {
@@ -157,14 +168,15 @@ static void note_run(struct healcl_batcher *batcher, const struct healcl_session
                           healcl_session_facts(batcher->alone).device_bytes;
 }
 
-/* Copies the results of request number `slice` of the session's batch. */
+/* Copies the results of one request to the caller's memory. slice: the request's number in its
+ * batch. A result that does not depend on requests has no axis of them, and is the same for all. */
 static enum healcl_status batcher_hand_out(struct healcl_batcher *batcher,
                                            struct healcl_session *session,
                                            const struct healcl_request *request, size_t slice,
                                            struct healcl_error *error)
 {
     const struct healcl_transcript *one = batcher->transcript;
-    const struct healcl_tensor_info *of_session =
+    const struct healcl_tensor_info *session_results =
         session == batcher->alone ? one->results : batcher->wide->results;
     for (size_t i = 0; request->results && i < one->plan->results; i++) {
         const size_t bytes = one->results[i].bytes;
@@ -173,13 +185,14 @@ static enum healcl_status batcher_hand_out(struct healcl_batcher *batcher,
             continue;
         TRY(healcl_session_map(session, i, &data, error));
         /* The result depends on requests. */
-        const bool is_wide = of_session[i].rank > one->results[i].rank;
+        const bool is_wide = session_results[i].rank > one->results[i].rank;
         memcpy(request->results[i], (const char *)data + (is_wide ? slice * bytes : 0), bytes);
     }
     return HEALCL_OK;
 }
 
-/* Runs one request. If its own data make it refuse, only the request gets the error. */
+/* Runs one request by itself. If its own data make it refuse, only the request gets the error; any
+ * other error is the batcher's. */
 static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healcl_request *request,
                                     struct healcl_error *error)
 {
@@ -191,7 +204,7 @@ static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healc
         TRY(healcl_session_bind(batcher->alone, batcher->inputs[i], request->inputs[i], error));
     request->status = healcl_session_run(batcher->alone, &request->error);
     if (request->status == HEALCL_OK)
-        TRY(batcher_hand_out(batcher, batcher->alone, request, 0, error));
+        TRY(batcher_hand_out(batcher, batcher->alone, request, 0, error)); /* a batch of one */
     request->nanoseconds = monotonic_nanoseconds() - start;
     note_run(batcher, batcher->alone, 1);
     if (request->status == HEALCL_OK || request->status == HEALCL_REFUSED)
@@ -200,7 +213,8 @@ static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healc
     return request->status;
 }
 
-/* Unused places of the batch repeat the last request's data. Their results are ignored. */
+/* Copies the inputs of requests behind each other, as a batch needs them. Unused places repeat the
+ * last request's data, which are valid; their results are ignored. */
 static void gather(struct healcl_batcher *batcher, const struct healcl_request *requests,
                    size_t count)
 {
@@ -213,18 +227,19 @@ static void gather(struct healcl_batcher *batcher, const struct healcl_request *
     }
 }
 
-/* Runs at most one batch of requests together. *is_refused: the data of one made it refuse. */
+/* Runs at most one batch of requests together. *is_refused: the data of one of them made the whole
+ * batch refuse; that is not an error, since the caller then runs them one by one. */
 static enum healcl_status run_together(struct healcl_batcher *batcher,
                                        struct healcl_request *requests, size_t count,
                                        bool *is_refused, struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
     gather(batcher, requests, count);
-    struct healcl_error own = {.status = HEALCL_OK};
-    const enum healcl_status status = healcl_session_run(batcher->together, &own);
+    struct healcl_error run_error = {.status = HEALCL_OK};
+    const enum healcl_status status = healcl_session_run(batcher->together, &run_error);
     *is_refused = status == HEALCL_REFUSED;
     if (status != HEALCL_OK)
-        error_move(*is_refused ? NULL : error, &own);
+        error_move(*is_refused ? NULL : error, &run_error);
     if (status != HEALCL_OK)
         return *is_refused ? HEALCL_OK : status;
     for (size_t i = 0; i < count; i++) {
@@ -238,6 +253,9 @@ static enum healcl_status run_together(struct healcl_batcher *batcher,
     return HEALCL_OK;
 }
 
+/* Runs requests in batches. A batch takes as long whether it is full or not, so that less than half
+ * a batch is run one by one. So is a batch that was refused: each request then gets its own status.
+ */
 enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
                                       struct healcl_request *requests, size_t count,
                                       struct healcl_error *error)
@@ -248,10 +266,10 @@ enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
     const size_t batch = batcher->facts.batch;
     for (size_t done = 0, next; done < count; done += next) {
         next = count - done < batch ? count - done : batch;
-        bool alone = next < 2 || 2 * next < batch;
-        if (!alone)
-            TRY(run_together(batcher, requests + done, next, &alone, error));
-        for (size_t i = 0; alone && i < next; i++)
+        bool runs_alone = next < 2 || 2 * next < batch;
+        if (!runs_alone) /* sets runs_alone if the batch is refused */
+            TRY(run_together(batcher, requests + done, next, &runs_alone, error));
+        for (size_t i = 0; runs_alone && i < next; i++)
             TRY(run_alone(batcher, &requests[done + i], error));
     }
     return HEALCL_OK;

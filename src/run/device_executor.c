@@ -22,19 +22,23 @@ struct launcher *device_executor_launcher(struct executor *executor)
     return &((struct device_executor *)executor)->launcher;
 }
 
+/* Whether the last error was caused by data or by a vendor's manifest, not by the device. */
 bool device_executor_has_refused(const struct executor *executor)
 {
     const struct device_executor *self = (const struct device_executor *)executor;
     return self->has_refused || self->launcher.device->programs->manifest_is_wrong;
 }
 
-/* Pending results are handed out once they exceed this number of bytes. */
+/* The most bytes of results that wait on the device, by its memory. Once they exceed this, they are
+ * handed out. */
 static uint64_t pending_most(const struct device_executor *self)
 {
     return pending_results_most(self->spill ? self->spill->limit
                                             : self->launcher.plan->memory_limit);
 }
 
+/* Whether a download is handed out at once, after waiting for the device: a copy of it would take
+ * too much memory. Only a contiguous result can be read from its storage. */
 bool device_executor_is_awaited(const struct device_executor *self, const struct step *step)
 {
     return step->kind == STEP_DOWNLOAD && packed_bytes(step->in[0]) > pending_most(self) &&
@@ -43,19 +47,23 @@ bool device_executor_is_awaited(const struct device_executor *self, const struct
 
 /* ---------------------------------------------------------------- the status buffer */
 
+/* Initializes the status buffer for the checks that follow. Skipped if no kernel has used it since
+ * the last time. The smallest index of an error wins, so it begins with the largest. */
 static enum healcl_status clear_status(struct device_executor *self, struct healcl_error *error)
 {
-    const struct status clear = {.index = UINT32_MAX};
+    const struct status initial = {.index = UINT32_MAX};
     self->launcher.check_count = 0;
-    if (self->status_is_clear)
+    if (self->status_is_unused)
         return HEALCL_OK;
-    TRY(device_write(self->launcher.device, &self->launcher.status, 0, sizeof clear, &clear,
+    TRY(device_write(self->launcher.device, &self->launcher.status, 0, sizeof initial, &initial,
                      error));
-    self->status_is_clear = true;
+    self->status_is_unused = true;
     return HEALCL_OK;
 }
 
-/* Turns what a check found into a refusal. */
+/* Turns what a check has recorded into an error: which argument of which entry has which value at
+ * which index. found->key is the number of the check plus 1. A check records 32 bits of an index:
+ * UINT32_MAX stands for all that are larger, and then the value is unknown. */
 static enum healcl_status refuse_check(struct device_executor *self, const struct status *found,
                                        struct healcl_error *error)
 {
@@ -69,15 +77,15 @@ static enum healcl_status refuse_check(struct device_executor *self, const struc
         snprintf(value, sizeof value, "%" PRId64, found->value);
     }
     const char *at = check->elements.rank > 0 ? " at " : "";
-    if (check->elements.rank == 0)
+    if (check->elements.rank == 0) /* a single number has no index */
         index[0] = 0;
-    char what[80] = "below 1";
+    char fault[80] = "below 1"; /* of a modulus */
     if (check->kind == CHECK_INDEX)
-        snprintf(what, sizeof what, "outside of axis %" PRIu32 " of size %" PRId64, check->axis,
+        snprintf(fault, sizeof fault, "outside of axis %" PRIu32 " of size %" PRId64, check->axis,
                  check->size);
     else if (check->kind == CHECK_PERMUTATION)
-        snprintf(what, sizeof what, "outside of [0, %" PRId64 ")", check->size);
-    if (check->kind == CHECK_COPRIME)
+        snprintf(fault, sizeof fault, "outside of [0, %" PRId64 ")", check->size);
+    if (check->kind == CHECK_COPRIME) /* the index is that of a pair: i * moduli + j */
         (void)ERROR(error, HEALCL_REFUSED,
                     "argument '%s': the moduli at [%" PRId64 "] and [%" PRId64 "] are not coprime",
                     name, found->index / check->size, found->index % check->size);
@@ -86,14 +94,15 @@ static enum healcl_status refuse_check(struct device_executor *self, const struc
                     value, at, index);
     else
         (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s is %s", name, value, at, index,
-                    what);
+                    fault);
     error_because(error, HEALCL_CAUSE_DATA);
     error_prefix_step(error, check->step, check->input);
     self->has_refused = true;
     return HEALCL_REFUSED;
 }
 
-/* Reports what kernels have recorded. */
+/* Takes over what kernels have recorded in the status buffer: dropped digits, and the first error
+ * that a check has found. Commands must have ended. */
 static enum healcl_status take_status(struct device_executor *self, const struct status *found,
                                       struct healcl_error *error)
 {
@@ -101,10 +110,11 @@ static enum healcl_status take_status(struct device_executor *self, const struct
     self->base.dropped_digits += dropped;
     if (found->key > 0 && found->key <= self->launcher.check_count)
         return refuse_check(self, found, error);
-    self->status_is_clear = found->key == 0 && dropped == 0;
+    self->status_is_unused = found->key == 0 && dropped == 0;
     return HEALCL_OK;
 }
 
+/* Waits for the device, reads the status buffer and initializes it again. */
 enum healcl_status device_executor_read_status(struct device_executor *self,
                                                struct healcl_error *error)
 {
@@ -116,6 +126,7 @@ enum healcl_status device_executor_read_status(struct device_executor *self,
 
 /* ---------------------------------------------------------------- handing results out */
 
+/* Hands a whole, packed result to the sink. */
 static enum healcl_status call_sink(struct device_executor *self, const struct step *step,
                                     const void *data, struct healcl_error *error)
 {
@@ -132,6 +143,8 @@ struct delivery {
     char *memory;   /* where pieces are joined, or NULL */
 };
 
+/* Receives a piece of a download. Hands it to the sink, or joins the pieces in memory if the sink
+ * only takes whole results. */
 static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t bytes,
                                         const void *memory, struct healcl_error *error)
 {
@@ -148,6 +161,8 @@ static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t
     return HEALCL_OK;
 }
 
+/* Downloads a result from a buffer to the sink, in pieces if the sink can take them. The pages of
+ * the expected tensor are released afterwards. */
 enum healcl_status device_executor_deliver(struct device_executor *self, const struct step *step,
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, struct healcl_error *error)
@@ -169,12 +184,14 @@ enum healcl_status device_executor_deliver(struct device_executor *self, const s
     return status;
 }
 
+/* Drops all pending results and releases their buffers. A result that waited in its storage leaves
+ * the buffer there. */
 static void forget_downloads(struct device_executor *self)
 {
     for (size_t i = 0; i < self->download_count; i++) {
         struct download *download = &self->downloads[i];
-        if (download->is_shared)
-            self->launcher.storages[download->step->in[0]->storage->id].result = 0;
+        if (download->is_in_storage)
+            self->launcher.storages[download->step->in[0]->storage->id].waiting_result = 0;
         else
             device_buffer_release(self->launcher.device, &download->buffer);
     }
@@ -193,14 +210,17 @@ struct group {
     const struct step *step; /* the current one */
 };
 
-/* Extends a group by bytes of a buffer, if the buffer is in the same slab. */
+/* Extends a group by the first `bytes` bytes of a buffer, if that is in the same slab and the whole
+ * range can be read at once. *offset: where the buffer begins in the slab. The first buffer decides
+ * which slab it is. */
 static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
                         uint64_t *offset)
 {
     if (!buffer->slab || (group->end > 0 && buffer->slab != group->slab.memory))
         return false;
     *offset = buffer->slab_offset;
-    uint64_t first = group->end > 0 && group->first < *offset ? group->first : *offset;
+    const bool is_empty = group->end == 0;
+    uint64_t first = !is_empty && group->first < *offset ? group->first : *offset;
     uint64_t end = group->end > *offset + bytes ? group->end : *offset + bytes;
     if (end - first > device_piece_bytes(group->self->launcher.device))
         return false;
@@ -210,7 +230,8 @@ static bool group_takes(struct group *group, const struct buffer *buffer, uint64
     return true;
 }
 
-/* Collects the downloads from `first` on that can be read together, perhaps none. */
+/* Collects the pending results from number group->from on that can be read together, perhaps none.
+ * Results without data join any group. */
 static void find_group(struct group *group)
 {
     struct device_executor *self = group->self;
@@ -222,10 +243,13 @@ static void find_group(struct group *group)
         if (!group_takes(group, &download->buffer,
                          download->offset + packed_bytes(download->step->in[0]), &offset))
             return;
-        download->place = offset + download->offset;
+        download->slab_place = offset + download->offset;
     }
 }
 
+/* Receives the range of a slab that a group spans, and hands its results to the sink. If the status
+ * buffer is in it, checks that first: an error holds all results back. memory: NULL if there are no
+ * data to read. */
 static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t bytes,
                                         const void *memory, struct healcl_error *error)
 {
@@ -241,10 +265,11 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
     for (size_t i = 0; i < group->count; i++) {
         const struct download *download = &self->downloads[group->from + i];
         group->step = download->step;
-        const void *data = !download->buffer.memory ? NULL
-                           : packed_bytes(group->step->in[0]) == 0
-                               ? ""
-                               : slab + (download->place - group->first);
+        const void *data = NULL; /* not needed */
+        if (download->buffer.memory)
+            data = packed_bytes(group->step->in[0]) == 0
+                       ? "" /* not NULL, but without elements */
+                       : slab + (download->slab_place - group->first);
         size_t span = trace_begin_step(self->base.trace, group->step);
         enum healcl_status status = call_sink(self, group->step, data, error);
         trace_end(self->base.trace, span);
@@ -257,8 +282,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
     return HEALCL_OK;
 }
 
-/* Waits for all enqueued commands, and hands out a group's results. If the group contains the
- * status buffer, that is checked first. */
+/* Waits for all commands, and hands out a group's results in one download. */
 static enum healcl_status take_group(struct group *group, struct healcl_error *error)
 {
     struct device_executor *self = group->self;
@@ -273,6 +297,7 @@ static enum healcl_status take_group(struct group *group, struct healcl_error *e
     return status == HEALCL_OK && group->has_status ? clear_status(self, error) : status;
 }
 
+/* Waits for all commands, and hands out one result that is not in a slab. */
 static enum healcl_status take_alone(struct device_executor *self, const struct download *download,
                                      struct healcl_error *error)
 {
@@ -286,11 +311,13 @@ static enum healcl_status take_alone(struct device_executor *self, const struct 
     return status;
 }
 
-/* Begins with the status buffer, unless no pending command could have changed it. */
+/* Hands out all pending results, in order. Small ones of one slab are read together, with the
+ * status buffer if possible: one transfer then does for all. The status is checked before any
+ * result, unless no command could have changed it. */
 static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
 {
     struct group group = {.self = self};
-    if (!self->status_is_clear || self->launcher.device->last_upload) {
+    if (!self->status_is_unused || self->launcher.device->last_upload) {
         group.has_status =
             group_takes(&group, &self->launcher.status, sizeof(struct status), &group.status_place);
         if (!group.has_status)
@@ -299,16 +326,16 @@ static enum healcl_status take_all(struct device_executor *self, struct healcl_e
     for (size_t next = 0; group.has_status || next < self->download_count;) {
         group.from = next;
         find_group(&group);
-        bool alone = group.count == 0 && !group.has_status;
-        TRY(alone ? take_alone(self, &self->downloads[next], error) : take_group(&group, error));
-        next += alone ? 1 : group.count;
+        const bool is_alone = group.count == 0 && !group.has_status;
+        TRY(is_alone ? take_alone(self, &self->downloads[next], error) : take_group(&group, error));
+        next += is_alone ? 1 : group.count;
         group = (struct group){.self = self};
     }
     return HEALCL_OK;
 }
 
-/* Waits for all enqueued commands, then hands out the pending results. A wait can be cancelled,
- * unless the last ones were short: polling costs time. */
+/* Waits for all commands, then hands out the pending results and judges audits. A long wait can be
+ * cancelled: it polls. Polling costs time, so that it is only done if recent waits were long. */
 static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
 {
     enum { LONG_WAIT = 50000000 }; /* nanoseconds */
@@ -329,7 +356,8 @@ static enum healcl_status drain(struct device_executor *self, struct healcl_erro
 
 /* ---------------------------------------------------------------- segments */
 
-/* Whether pending results are handed out before a step. */
+/* Whether pending results are handed out before a step: it waits anyway, or they take too much
+ * memory, or with limited memory the step needs theirs. */
 static bool drains_before(struct device_executor *self, size_t number)
 {
     const struct step *step = &self->launcher.plan->steps[number];
@@ -341,6 +369,8 @@ static bool drains_before(struct device_executor *self, size_t number)
              !self->spill->memory.states[step->in[0]->storage->id].resident));
 }
 
+/* Adds the times of a launch to the segment's. times->tag are the operations that the launch
+ * belongs to. */
 static void add_times(void *context, const struct launch_times *times)
 {
     struct device_executor *self = context;
@@ -350,46 +380,51 @@ static void add_times(void *context, const struct launch_times *times)
     self->result->not_begun_nanoseconds += times->not_begun;
 }
 
-/* Selects the first error. Before an error of the host, the device may have recorded an error of an
- * earlier entry, or may have failed. */
-static enum healcl_status first_error(struct device_executor *self, struct healcl_error *own,
+/* Decides which error a segment reports. When the host meets an error, the device may already have
+ * recorded one of an earlier entry: that comes first. is_reported: the error itself came from such
+ * a record. */
+static enum healcl_status first_error(struct device_executor *self, struct healcl_error *host_error,
                                       bool is_reported, struct healcl_error *error)
 {
-    enum healcl_status status = own->status, earlier = HEALCL_OK;
+    enum healcl_status status = host_error->status, earlier = HEALCL_OK;
     if (status == HEALCL_REFUSED && !is_reported)
         earlier = device_executor_read_status(self, error);
     if (earlier == HEALCL_OK && error)
-        *error = *own;
+        *error = *host_error;
     else
-        healcl_error_clear(own);
+        healcl_error_clear(host_error);
     return earlier == HEALCL_OK ? status : earlier;
 }
 
-/* Notes that kernels or transfers follow. Time counted elsewhere is not counted as kernels'
- * time. */
-static void note_phase(struct device_executor *self, bool computes)
+/* Begins a phase of a segment whose times are split: kernels, or transfers. Adds the time of the
+ * phase that ends. What is measured elsewhere (sink, decoding, building) is subtracted from the
+ * clock. */
+static void note_phase(struct device_executor *self, bool begins_compute)
 {
     const uint64_t elsewhere = self->result->sink_nanoseconds + self->result->decode_nanoseconds +
                                self->launcher.device->programs->compile_nanoseconds;
     const uint64_t now = monotonic_nanoseconds() - elsewhere;
-    if (self->computes)
+    if (self->in_compute_phase)
         self->result->compute_nanoseconds += now - self->compute_start;
-    self->computes = computes;
+    self->in_compute_phase = begins_compute;
     self->compute_start = now;
 }
 
-/* If times are split, waits for the previous phase, and notes the next one. */
-static enum healcl_status change_phase(struct device_executor *self, bool computes,
+/* If times are split, ends the current phase: waits until its commands have ended. */
+static enum healcl_status change_phase(struct device_executor *self, bool begins_compute,
                                        struct healcl_error *error)
 {
-    if (!self->result->is_split || computes == self->computes)
+    if (!self->result->is_split || begins_compute == self->in_compute_phase)
         return HEALCL_OK;
-    if (self->computes || self->launcher.device->last_upload)
+    if (self->in_compute_phase || self->launcher.device->last_upload)
         TRY(device_finish(self->launcher.device, error));
-    note_phase(self, computes);
+    note_phase(self, begins_compute);
     return HEALCL_OK;
 }
 
+/* Enqueues `count` steps of the plan. Between them it checks for a cancellation, and hands out
+ * pending results if necessary. Errors name the step's entry, unless the reporter of the error has
+ * done that. */
 static enum healcl_status enqueue_steps(struct device_executor *self, size_t first, size_t count,
                                         struct healcl_error *error)
 {
@@ -410,24 +445,25 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         if (drains_before(self, first + i))
             TRY(drain(self, error));
         const bool had_refused = self->has_refused;
-        struct healcl_error own = {0};
+        struct healcl_error step_error = {0};
         self->has_refused = false;
         self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = self->spill ? spill_run_step(self, first + i, &own)
-                                                : device_executor_run_step(self, step, &own);
+        enum healcl_status status = self->spill ? spill_run_step(self, first + i, &step_error)
+                                                : device_executor_run_step(self, step, &step_error);
         trace_end(self->base.trace, span);
         const bool is_reported = self->has_refused; /* set by a check of a slice, or by the host */
         self->has_refused |= had_refused;
         if (status != HEALCL_OK) {
             if (!is_reported)
-                error_prefix_step(&own, step, self->launcher.refused_input);
-            return first_error(self, &own, is_reported, error);
+                error_prefix_step(&step_error, step, self->launcher.refused_input);
+            return first_error(self, &step_error, is_reported, error);
         }
     }
     return HEALCL_OK;
 }
 
+/* Enqueues all steps of a segment, then waits and hands out its results. */
 static enum healcl_status run_steps(struct device_executor *self, const struct segment *segment,
                                     struct healcl_error *error)
 {
@@ -437,14 +473,15 @@ static enum healcl_status run_steps(struct device_executor *self, const struct s
     return drain(self, error);
 }
 
+/* Whether a session keeps an upload: its storage must then keep its place in memory. */
 static bool is_kept(void *context, const struct storage *storage)
 {
     const struct device_executor *self = context;
     return self->base.uploads && self->base.uploads[storage->id].is_kept;
 }
 
-/* Runs before the first segment, once it is known what a session keeps. With limited memory, each
- * step sets what is kept where. */
+/* Assigns tensors to places in memory, once, before the first segment: then it is known what a
+ * session keeps. With limited memory, each step decides where its tensors are. */
 static enum healcl_status find_places(struct device_executor *self, struct healcl_error *error)
 {
     if (self->spill || self->launcher.places.of)
@@ -453,7 +490,8 @@ static enum healcl_status find_places(struct device_executor *self, struct healc
                                 (struct places_rule){.stays = is_kept, .context = self}, error);
 }
 
-/* After an error, forgets derived data: their checks may not have run. */
+/* After an error, forgets all derived tables: the checks of their data may not have run. Returns
+ * the status. */
 static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
 {
     if (status != HEALCL_OK)
@@ -461,6 +499,8 @@ static enum healcl_status forget_unchecked(struct device_executor *self, enum he
     return status;
 }
 
+/* Runs one segment: enqueues its steps, waits, hands out results, and takes the device's times.
+ * Times are taken even after an error: otherwise the next run would get them. */
 static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error)
@@ -469,7 +509,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     self->sink = sink;
     self->result = result;
     result->sink_nanoseconds = result->decode_nanoseconds = result->compute_nanoseconds = 0;
-    self->computes = false;
+    self->in_compute_phase = false;
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
     enum healcl_status status = find_places(self, error);
@@ -483,7 +523,6 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         audit_drop(self->base.audit, self->launcher.device);
     note_phase(self, false);
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
-    /* Even after an error: else the next run would get these times. */
     if (self->launcher.device->profiling) {
         enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,
                                                      status == HEALCL_OK ? error : NULL);
@@ -491,7 +530,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
             status = taken;
     }
     forget_downloads(self);
-    self->result = &self->of_calls; /* the caller owns the other one */
+    self->result = &self->times_of_calls; /* the caller owns the other one */
     status = forget_unchecked(self, status);
     device_turn_end(self->launcher.device);
     return status;
@@ -499,6 +538,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 
 /* ---------------------------------------------------------------- operations by call */
 
+/* Enqueues some steps of the plan, for operations by call. After a refusal the status buffer is
+ * cleared, so that it is reported once. */
 static enum healcl_status enqueue(struct executor *executor, size_t first, size_t count,
                                   const struct result_sink *sink, struct healcl_error *error)
 {
@@ -510,6 +551,7 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
     return forget_unchecked(self, status);
 }
 
+/* Waits for all steps so far and hands out their results, for operations by call. */
 static enum healcl_status wait(struct executor *executor, const struct result_sink *sink,
                                struct healcl_error *error)
 {
@@ -526,6 +568,7 @@ static uint64_t begin_of(const struct tensor *tensor)
     return (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
 }
 
+/* Writes packed elements to a contiguous tensor, in order with the steps. */
 static enum healcl_status write(struct executor *executor, const struct tensor *tensor,
                                 const void *data, struct healcl_error *error)
 {
@@ -536,6 +579,7 @@ static enum healcl_status write(struct executor *executor, const struct tensor *
                         error);
 }
 
+/* Notes that something other than a step wrote to a storage: tables derived from it are stale. */
 static void written(struct executor *executor, const struct storage *storage)
 {
     struct launcher *launcher = device_executor_launcher(executor);
@@ -544,6 +588,7 @@ static void written(struct executor *executor, const struct storage *storage)
         device_buffer_release(launcher->device, launcher_memory(launcher, storage));
 }
 
+/* Maps a contiguous tensor for the host, after waiting for the device. */
 static enum healcl_status map(struct executor *executor, const struct tensor *tensor, void **data,
                               struct healcl_error *error)
 {
@@ -554,6 +599,7 @@ static enum healcl_status map(struct executor *executor, const struct tensor *te
                              packed_bytes(tensor), data, error);
 }
 
+/* Ends a mapping of `map`. */
 static enum healcl_status unmap(struct executor *executor, const struct tensor *tensor, void *data,
                                 struct healcl_error *error)
 {
@@ -562,6 +608,8 @@ static enum healcl_status unmap(struct executor *executor, const struct tensor *
                                error);
 }
 
+/* Returns the cl_mem of a storage, for the caller's own commands on the same queue. These must come
+ * after uploads. */
 static enum healcl_status lend_memory(struct executor *executor, const struct storage *storage,
                                       void **memory, struct healcl_error *error)
 {
@@ -572,6 +620,7 @@ static enum healcl_status lend_memory(struct executor *executor, const struct st
     return device_await_uploads(launcher->device, error);
 }
 
+/* Gives the caller's cl_mem to a storage that has no memory yet. */
 static enum healcl_status take_memory(struct executor *executor, const struct storage *storage,
                                       void *memory, struct healcl_error *error)
 {
@@ -582,6 +631,8 @@ static enum healcl_status take_memory(struct executor *executor, const struct st
 
 /* ---------------------------------------------------------------- life */
 
+/* Forgets the storages from number `first` on, so that their segments can run again. Uploads that a
+ * session keeps stay, and so do the plan's scalars. */
 static enum healcl_status rewind_to(struct executor *executor, size_t first,
                                     struct healcl_error *error)
 {
@@ -596,6 +647,8 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     return clear_status(self, error);
 }
 
+/* Frees an executor, also while commands are pending: these use only objects that OpenCL itself
+ * retains. */
 static void destroy(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
@@ -606,12 +659,13 @@ static void destroy(struct executor *executor)
     reference_free(self->reference);
     if (self->spill)
         spill_free(self);
-    /* Pending commands use only objects that OpenCL itself retains. */
     launcher_release(&self->launcher);
     free(self->downloads);
     free(self);
 }
 
+/* Adds to a report how much memory tensors took, and with limited memory what moving them has cost.
+ */
 void device_executor_price(const struct executor *executor, struct healcl_report *report)
 {
     const struct device_executor *self = (const struct device_executor *)executor;
@@ -631,6 +685,7 @@ void device_executor_price(const struct executor *executor, struct healcl_report
     report->spill_nanoseconds = spill->nanoseconds;
 }
 
+/* Creates an executor that runs a plan on a device. profile: the commands are timed. */
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
                                           bool profile, struct executor **result,
                                           struct healcl_error *error)
@@ -649,8 +704,8 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     struct device_executor *self = calloc(1, sizeof *self);
     NEED_MEMORY(self, error);
     self->base.class = &class;
-    self->result = &self->of_calls;
-    self->recent_wait = UINT64_C(1) << 40;
+    self->result = &self->times_of_calls;
+    self->recent_wait = UINT64_C(1) << 40; /* nanoseconds: the first wait can be cancelled */
     enum healcl_status status = device_set_profiling(device, profile, error);
     if (status == HEALCL_OK)
         status = launcher_init(&self->launcher, device, plan, error);

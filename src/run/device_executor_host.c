@@ -10,6 +10,7 @@ struct extent {
     uint64_t first, bytes;
 };
 
+/* The bytes of a storage that a tensor spans, from its first element to its last. */
 static struct extent extent_of(const struct tensor *tensor)
 {
     const uint64_t size = dtype_size(tensor->storage->dtype);
@@ -17,14 +18,15 @@ static struct extent extent_of(const struct tensor *tensor)
                            (uint64_t)layout_span(&tensor->layout) * size};
 }
 
-/* With limited memory, returns the host's copy of a storage that is not on the device. Else
- * NULL. */
+/* With limited memory, the host's copy of a storage that is not on the device. Otherwise NULL. */
 static char *held_by_host(const struct device_executor *self, const struct storage *storage)
 {
     const struct spill *spill = self->spill;
     return spill && !spill->memory.states[storage->id].resident ? spill->held[storage->id] : NULL;
 }
 
+/* Copies what a tensor spans from the device to the reference's memory, or from the host's own
+ * copy. Waits for the device. */
 enum healcl_status device_executor_read_tensor(struct device_executor *self,
                                                const struct tensor *tensor,
                                                struct healcl_error *error)
@@ -47,7 +49,9 @@ enum healcl_status device_executor_read_tensor(struct device_executor *self,
 
 enum { PIECE_BYTES = 4 << 20 /* each is copied, and kept until it is written */ };
 
-/* A storage that is written completely gets a new buffer. */
+/* Writes what a tensor spans from the reference's memory back to the device. A storage that is
+ * written completely gets a new buffer, which need not wait for the old one. Otherwise it is
+ * written in pieces, each copied and waited for, to bound the memory. */
 static enum healcl_status write_tensor(struct device_executor *self, const struct tensor *tensor,
                                        struct healcl_error *error)
 {
@@ -71,25 +75,27 @@ static enum healcl_status write_tensor(struct device_executor *self, const struc
     }
     TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
     for (uint64_t done = 0; done < extent.bytes; done += PIECE_BYTES) {
-        const uint64_t left = extent.bytes - done, at = extent.first + done;
-        TRY(device_write(device, buffer, at, left < PIECE_BYTES ? left : PIECE_BYTES,
-                         (const char *)memory + at, error));
+        const uint64_t left = extent.bytes - done, position = extent.first + done;
+        TRY(device_write(device, buffer, position, left < PIECE_BYTES ? left : PIECE_BYTES,
+                         (const char *)memory + position, error));
         if (left > PIECE_BYTES)
             TRY(device_finish(device, error));
     }
     return HEALCL_OK;
 }
 
-/* Runs on the host a step that needs kernels. Waits for the device, reads the inputs from it, and
- * writes the output back. After an error of the reference it writes nothing. */
+/* Runs a step on the host. Reads the inputs from the device, waits for them, and writes the output
+ * back. An output that is not written completely is read first. After an error of the reference
+ * nothing is written. */
 static enum healcl_status run_by_reference(struct device_executor *self, const struct step *step,
                                            struct healcl_error *error)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
             TRY(device_executor_read_tensor(self, step->in[i], error));
-    /* A dense output that does not overlap itself is written completely. */
-    if (step_traits[step->kind].adds || extent_of(step->out).bytes != packed_bytes(step->out))
+    /* If the output has no gaps, the step writes all that it spans. */
+    const bool has_gaps = extent_of(step->out).bytes != packed_bytes(step->out);
+    if (step_traits[step->kind].adds || has_gaps)
         TRY(device_executor_read_tensor(self, step->out, error));
     TRY(reference_step(self->reference, step, error));
     TRY(write_tensor(self, step->out, error));
@@ -97,8 +103,9 @@ static enum healcl_status run_by_reference(struct device_executor *self, const s
     return HEALCL_OK;
 }
 
-/* Counts a step once for each of its operations. The host ran it, or kernels other than a
- * manifest's. */
+/* Counts a step that the device could not run as planned, once for each of its operations. A step
+ * that passes have merged comes from several operations; equal ones count once. The first reason of
+ * each operation is kept for reports, and logged. */
 enum healcl_status device_executor_note_fallback(struct device_executor *self,
                                                  const struct step *step, const char *reason,
                                                  struct healcl_error *error)
@@ -127,7 +134,8 @@ enum healcl_status device_executor_note_fallback(struct device_executor *self,
     return HEALCL_OK;
 }
 
-/* Divides the time of a step on the host among its operations. */
+/* Divides the time of a step on the host among its operations, for reports. The device was idle
+ * meanwhile, which must not count as a gap between kernels. */
 void device_executor_note_host_time(struct device_executor *self, const struct step *step,
                                     uint64_t nanoseconds)
 {
@@ -139,12 +147,13 @@ void device_executor_note_host_time(struct device_executor *self, const struct s
     for (size_t i = 0; shares && i < count; i++)
         self->base.fallbacks[i].nanoseconds += shares[i];
     free(shares);
-    self->launcher.device->host_worked = true; /* do not count this time as a gap between kernels */
+    self->launcher.device->host_worked = true;
     if (self->result->operation_nanoseconds)
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
 }
 
-/* Waits for the status first: refusals of earlier steps take precedence. */
+/* Prepares the reference for a step that the device cannot run. Fails if such steps must not run on
+ * the host. Reads the status buffer first: refusals of earlier steps take precedence. */
 enum healcl_status device_executor_prepare_host(struct device_executor *self,
                                                 const struct step *step, const char *reason,
                                                 struct healcl_error *error)
@@ -160,12 +169,14 @@ enum healcl_status device_executor_prepare_host(struct device_executor *self,
     return device_executor_note_fallback(self, step, reason, error);
 }
 
+/* Runs a step on the host, counts it under `reason`, and forgets the reference's data: the device
+ * may change them. A refusal by the reference names the step's entry. */
 enum healcl_status device_executor_run_on_host(struct device_executor *self,
                                                const struct step *step, const char *reason,
                                                struct healcl_error *error)
 {
     TRY(device_executor_prepare_host(self, step, reason, error));
-    uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
+    uint64_t start = monotonic_nanoseconds(), dropped_before = self->reference->dropped_digits;
     size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
     enum healcl_status status = HEALCL_OK;
     if (layout_elements(&step->out->layout) > 0)
@@ -176,7 +187,7 @@ enum healcl_status device_executor_run_on_host(struct device_executor *self,
         if (step_operand(step, i))
             reference_forget(self->reference, step_operand(step, i)->storage);
     trace_end(self->base.trace, span);
-    self->base.dropped_digits += self->reference->dropped_digits - dropped;
+    self->base.dropped_digits += self->reference->dropped_digits - dropped_before;
     device_executor_note_host_time(self, step, monotonic_nanoseconds() - start);
     self->has_refused |= status == HEALCL_REFUSED;
     return status;

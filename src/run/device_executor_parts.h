@@ -11,11 +11,11 @@
  * again, or in a separate buffer. */
 struct download {
     const struct step *step;
-    struct buffer buffer; /* has no memory if its data are not read */
-    uint64_t offset;      /* offset of the result in the buffer, in bytes */
-    bool is_shared;       /* the storage or another result releases the buffer */
-    uint64_t place;       /* offset of the result in its slab, if it has one */
-    size_t next;          /* next result waiting in the same storage, as device_storage.result */
+    struct buffer buffer;   /* has no memory if its data are not read */
+    uint64_t offset;        /* offset of the result in the buffer, in bytes */
+    bool is_in_storage;     /* the storage or another result releases the buffer */
+    uint64_t slab_place;    /* offset of the result in its slab, if it has one */
+    size_t next_in_storage; /* number plus one of the next result waiting there; 0: none */
 };
 
 enum { SPARE_BUFFERS = 4 };
@@ -39,17 +39,17 @@ struct spill {
 struct device_executor {
     struct executor base; /* must be first: executor functions cast back */
     struct launcher launcher;
-    bool has_refused;     /* a check of data has failed */
-    bool status_is_clear; /* the status buffer is initialized and unused since */
+    bool has_refused;      /* a check of data has failed */
+    bool status_is_unused; /* the status buffer is initialized, and no kernel has used it since */
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;
     uint64_t recent_wait; /* nanoseconds of the longest drain, halved with each later one */
     struct segment_result *result; /* of the current segment */
     /* If `result` is split into parts: kernels are enqueued, since compute_start. */
-    bool computes;
+    bool in_compute_phase;
     uint64_t compute_start;
-    struct segment_result of_calls; /* used instead of a segment's times, for operations by call */
+    struct segment_result times_of_calls; /* in place of a segment's, for operations by call */
     const struct result_sink *sink;
     struct reference *reference; /* runs steps that the device cannot; NULL before the first one */
     struct spill *spill;         /* if memory is limited, or NULL */

@@ -6,7 +6,8 @@
 #include "reference/reference.h"
 #include "run/device_executor_parts.h"
 
-/* Copies the result to a new buffer on the device. */
+/* Copies a result to a new buffer in C order, by way of the host: the device has no kernel for it.
+ * reason: why, for reports. */
 static enum healcl_status pack_on_host(struct device_executor *self, struct download *download,
                                        const char *reason, struct healcl_error *error)
 {
@@ -30,62 +31,67 @@ static enum healcl_status pack_on_host(struct device_executor *self, struct down
     return status;
 }
 
-/* Enqueues a copy of a result, so that later steps of the segment cannot change it. */
+/* Enqueues a copy of a result, in C order, to its own buffer. Later steps of the segment then
+ * cannot change it. If the device cannot pack it, the host does. */
 static enum healcl_status snapshot(struct device_executor *self, struct download *download,
                                    struct healcl_error *error)
 {
     const struct step *step = download->step;
     struct healcl_device *device = self->launcher.device;
-    struct healcl_error own = {0};
+    struct healcl_error launch_error = {0};
     const char *obstacle =
         pack_obstacle(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
     download->buffer = (struct buffer){0};
     download->offset = 0;
-    download->is_shared = false;
+    download->is_in_storage = false;
     if (obstacle)
         return pack_on_host(self, download, obstacle, error);
     TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &download->buffer, error));
     if (download->buffer.bytes == 0)
         return HEALCL_OK;
     enum healcl_status status =
-        launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
-    if (status != HEALCL_OK && self->base.falls_back && device_executor_is_lacking(&own)) {
+        launch_pack(&self->launcher, step, step->in[0], &download->buffer, &launch_error);
+    if (status != HEALCL_OK && self->base.falls_back && device_executor_is_lacking(&launch_error)) {
         device_buffer_release(device, &download->buffer);
-        status = pack_on_host(self, download, own.message, error);
+        status = pack_on_host(self, download, launch_error.message, error);
     } else if (status != HEALCL_OK) {
-        error_move(error, &own);
+        error_move(error, &launch_error);
     }
-    healcl_error_clear(&own);
+    healcl_error_clear(&launch_error);
     return status;
 }
 
-/* Copies the results that wait in a storage, before the storage is written. */
+/* Copies the results that wait in a storage, which is about to be written. They form a list:
+ * waiting_result is the number of the last one plus 1, and 0 ends it. */
 enum healcl_status device_executor_move_results(struct device_executor *self,
                                                 const struct storage *storage,
                                                 struct healcl_error *error)
 {
     struct device_storage *memory = &self->launcher.storages[storage->id];
-    while (memory->result > 0) {
-        struct download *download = &self->downloads[memory->result - 1];
-        memory->result = download->next;
+    while (memory->waiting_result > 0) {
+        struct download *download = &self->downloads[memory->waiting_result - 1];
+        memory->waiting_result = download->next_in_storage;
         (void)trace_for_step(self->base.trace, download->step);
         TRY(snapshot(self, download, error));
     }
     return HEALCL_OK;
 }
 
+/* Releases a storage. If results wait in it, the last one takes over its buffer, and releases it
+ * once it is handed out. */
 void device_executor_release_storage(struct device_executor *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->launcher.storages[storage->id];
-    if (memory->result > 0) {
-        self->downloads[memory->result - 1].is_shared = false;
-        memory->result = 0;
+    if (memory->waiting_result > 0) {
+        self->downloads[memory->waiting_result - 1].is_in_storage = false;
+        memory->waiting_result = 0;
         memory->buffer = (struct buffer){0};
     }
     launcher_storage_release(&self->launcher, storage);
 }
 
-/* Whether a result has in its storage the layout to hand out, and is most of the storage. */
+/* Whether a result can be handed out from its storage without a copy: its elements are contiguous
+ * there. They must be at least half of the storage, whose memory they keep from being reused. */
 static bool may_wait_in_storage(const struct step *step)
 {
     const struct tensor *tensor = step->in[0];
@@ -94,7 +100,8 @@ static bool may_wait_in_storage(const struct step *step)
            storage_bytes(tensor->storage) / 2 <= bytes;
 }
 
-/* Keeps a result so that later steps of the segment cannot change it. */
+/* Keeps a result until the queue is drained: in its storage if it can wait there, else as a copy.
+ * The list of results that wait in one storage goes through next_in_storage. */
 static enum healcl_status keep_result(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
@@ -112,12 +119,14 @@ static enum healcl_status keep_result(struct device_executor *self, const struct
     struct device_storage *memory = &self->launcher.storages[tensor->storage->id];
     download->buffer = *buffer;
     download->offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
-    download->is_shared = true;
-    download->next = memory->result;
-    memory->result = self->download_count;
+    download->is_in_storage = true;
+    download->next_in_storage = memory->waiting_result;
+    memory->waiting_result = self->download_count;
     return HEALCL_OK;
 }
 
+/* Runs a download step. The result waits on the device, since nothing in a segment waits for the
+ * device. A result that is too large for that is handed out at once. */
 enum healcl_status device_executor_download(struct device_executor *self, const struct step *step,
                                             struct healcl_error *error)
 {

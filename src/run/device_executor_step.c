@@ -4,6 +4,7 @@
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
 
+/* Runs a release step. A session keeps some uploads: then nothing is released. */
 static enum healcl_status device_executor_release(struct device_executor *self,
                                                   const struct step *step,
                                                   struct healcl_error *error)
@@ -19,8 +20,8 @@ static enum healcl_status device_executor_release(struct device_executor *self,
 static enum healcl_status launch_again(struct device_executor *self, const struct step *step,
                                        const char *reason, struct healcl_error *error);
 
-/* Whether other kernels exist for a manifest's kernel that cannot be built: built-in ones, or those
- * of a body. */
+/* Whether other kernels can run what a vendor's kernel cannot: built-in ones for a kernel that
+ * replaces them; for an operation with a body, the steps of the body. */
 static bool has_substitute(const struct device_executor *self, const struct step *step)
 {
     const struct launcher *launcher = &self->launcher;
@@ -29,7 +30,9 @@ static bool has_substitute(const struct device_executor *self, const struct step
                : vendor_kernel_for(launcher->plan, step, launcher->device).name != NULL;
 }
 
-/* Notes the failure. The steps of a body follow automatically, unless another kernel can run. */
+/* Notes that a vendor's kernel could not be built, and runs the step otherwise. Of an operation,
+ * another kernel may run it. If there is none, the steps of the body follow in the plan, and now
+ * run. */
 static enum healcl_status take_substitute(struct device_executor *self, const struct step *step,
                                           const char *reason, struct healcl_error *error)
 {
@@ -41,42 +44,48 @@ static enum healcl_status take_substitute(struct device_executor *self, const st
     return vendor_has_kernel(step, device) ? launch_again(self, step, NULL, error) : HEALCL_OK;
 }
 
+/* Whether an error only means that the device cannot run something: it lacks a feature, or is too
+ * small. The host can then run it. */
 bool device_executor_is_lacking(const struct healcl_error *error)
 {
     return error->cause == HEALCL_CAUSE_UNSUPPORTED || error->cause == HEALCL_CAUSE_LIMIT;
 }
 
-/* Ends a launch with this status, and *own as its error: moved or cleared. Counts a fallback if
- * `reason` says why another kernel did not run. A substitute runs what the device cannot. */
+/* Ends a launch that returned `status` and *launch_error, which is moved or cleared. If the device
+ * cannot run the step, a substitute does, or the host. reason: why another kernel than planned has
+ * run, to be counted as a fallback; or NULL. */
 static enum healcl_status end_launch(struct device_executor *self, const struct step *step,
                                      const char *reason, enum healcl_status status,
-                                     struct healcl_error *own, struct healcl_error *error)
+                                     struct healcl_error *launch_error, struct healcl_error *error)
 {
     if (status == HEALCL_OK)
         return reason ? device_executor_note_fallback(self, step, reason, error) : HEALCL_OK;
-    if (self->base.falls_back && device_executor_is_lacking(own)) {
+    if (self->base.falls_back && device_executor_is_lacking(launch_error)) {
         self->launcher.refused_input = NO_INPUT;
         status = has_substitute(self, step)
-                     ? take_substitute(self, step, own->message, error)
-                     : device_executor_run_on_host(self, step, own->message, error);
+                     ? take_substitute(self, step, launch_error->message, error)
+                     : device_executor_run_on_host(self, step, launch_error->message, error);
     } else {
-        error_move(error, own);
+        error_move(error, launch_error);
     }
-    healcl_error_clear(own);
+    healcl_error_clear(launch_error);
     return status;
 }
 
+/* Runs a step after another kernel for it could not run, for a reason. That counts as one fallback,
+ * unless the host then runs the step. reason: NULL if it is counted already. */
 static enum healcl_status launch_again(struct device_executor *self, const struct step *step,
                                        const char *reason, struct healcl_error *error)
 {
-    struct healcl_error own = {.status = HEALCL_OK};
-    const enum healcl_status status = launch_step(&self->launcher, step, step, &own);
-    return end_launch(self, step, reason, status, &own, error);
+    struct healcl_error launch_error = {.status = HEALCL_OK};
+    const enum healcl_status status = launch_step(&self->launcher, step, step, &launch_error);
+    return end_launch(self, step, reason, status, &launch_error, error);
 }
 
 #define NOT_BUILT "the manifest's kernel could not be built"
 
-/* Whether a built-in kernel runs a step because a manifest's kernel could not be built. */
+/* Whether a built-in kernel runs a step because a vendor's kernel for it could not be built. Each
+ * such step counts as a fallback. */
 static bool is_substitute(const struct device_executor *self, const struct step *step)
 {
     const struct launcher *launcher = &self->launcher;
@@ -84,18 +93,19 @@ static bool is_substitute(const struct device_executor *self, const struct step 
            !vendor_kernel_for(launcher->plan, step, launcher->device).name;
 }
 
-/* Checks the conditions that a manifest's kernel assumes. Waits for the checks that it launches: a
- * modulus of 0 may crash the kernel. */
+/* Checks the data that a vendor's kernel relies on, such as moduli above 0, and waits for the
+ * result: bad data may crash the kernel. A check that an earlier step has done is not launched
+ * again. After a failure, what was derived from the data is forgotten. */
 static enum healcl_status check_data(struct device_executor *self, const struct step *step,
                                      struct healcl_error *error)
 {
     struct vendor_checked checked;
     for (uint32_t i = 0; vendor_check_at(self->launcher.plan, step, i, &checked); i++) {
-        const size_t before = self->launcher.check_count;
+        const size_t checks_before = self->launcher.check_count;
         const struct tensor *input = checked.step.in[checked.input];
         TRY(launch_check(&self->launcher, &checked.step, checked.input, error));
-        if (self->launcher.check_count == before)
-            continue;
+        if (self->launcher.check_count == checks_before)
+            continue; /* checked already */
         const enum healcl_status status = device_executor_read_status(self, error);
         if (status != HEALCL_OK) {
             derived_forget(&self->launcher, &self->launcher.storages[input->storage->id]);
@@ -105,6 +115,9 @@ static enum healcl_status check_data(struct device_executor *self, const struct 
     return HEALCL_OK;
 }
 
+/* Runs a step that has kernels. In this order: fills a small new storage with zeros by an upload;
+ * moves waiting results out of the output; runs the step on the host if the device cannot; launches
+ * its kernel, with an audit if the step was drawn. */
 static enum healcl_status device_executor_kernel(struct device_executor *self,
                                                  const struct step *step,
                                                  struct healcl_error *error)
@@ -117,18 +130,19 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
     (void)trace_for_step(self->base.trace, step);
     if (obstacle)
         return device_executor_run_on_host(self, step, obstacle, error);
-    const uint64_t host_steps = self->base.host_steps;
+    const uint64_t host_steps_before = self->base.host_steps;
     const bool is_audited = self->base.audit && audit_takes(self->base.audit, step);
-    struct healcl_error own = {.status = HEALCL_OK};
-    self->status_is_clear = false;
+    struct healcl_error launch_error = {.status = HEALCL_OK};
+    self->status_is_unused = false;
     if (is_audited)
         TRY(audit_before_step(self->base.audit, &self->launcher, error));
     if (self->launcher.plan->table)
         TRY(check_data(self, step, error));
-    const enum healcl_status status = launch_step(&self->launcher, step, step, &own);
-    TRY(end_launch(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, status, &own, error));
+    const enum healcl_status status = launch_step(&self->launcher, step, step, &launch_error);
+    TRY(end_launch(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, status, &launch_error,
+                   error));
     return is_audited ? audit_after_step(self->base.audit, &self->launcher,
-                                         self->base.host_steps == host_steps, error)
+                                         self->base.host_steps == host_steps_before, error)
                       : HEALCL_OK;
 }
 
@@ -140,12 +154,16 @@ static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_exec
 #undef STEP
 };
 
+/* Runs a step by the function of its kind, from the table in plan/steps.def. */
 enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
                                             struct healcl_error *error)
 {
     return step_functions[step->kind](self, step, error);
 }
 
+/* Skips a step of the side of a vendor's operation that is not run: its kernel, or the steps of its
+ * body. The kernel's copies of inputs are released all the same. If no kernel could be built, the
+ * call counts as a fallback. */
 enum healcl_status device_executor_leave_out(struct device_executor *self, const struct step *step,
                                              struct healcl_error *error)
 {
@@ -159,7 +177,8 @@ enum healcl_status device_executor_leave_out(struct device_executor *self, const
 
 /* ---------------------------------------------------------------- compiling ahead */
 
-/* Uploads the data that the host keeps to compute tables from. These uploads use no kernel. */
+/* Uploads those inputs that the host keeps to compute tables from, so that tables have their right
+ * sizes. No kernel is needed for that. Errors are ignored: they come again when the plan runs. */
 static void upload_kept(struct device_executor *self)
 {
     const struct plan *plan = self->launcher.plan;
@@ -173,7 +192,8 @@ static void upload_kept(struct device_executor *self)
     }
 }
 
-/* Compiles a step's kernel. Returns whether the step has one. */
+/* Compiles, or lists, the kernels of a step. Returns false if the step needs none. Errors are
+ * ignored: the run itself reports them. */
 static bool compile_step(struct device_executor *self, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -191,6 +211,9 @@ static void list_program(void *beside, const struct launch *launch)
     device_list_program(beside, launch);
 }
 
+/* Lists the programs of a plan on a second handle, for child processes to build. Walks through the
+ * plan without running it: each launch is only listed. Storages are released as in a run, to need
+ * no more memory. */
 void device_executor_list_programs(const void *listed, struct healcl_device *beside)
 {
     const struct plan *plan = listed;
@@ -214,6 +237,7 @@ struct first_program {
     bool differs;
 };
 
+/* Notes if launches use more than one program. */
 static void note_program(void *context, const struct launch *launch)
 {
     struct first_program *first = context;
@@ -222,7 +246,9 @@ static void note_program(void *context, const struct launch *launch)
     first->differs |= first->hash != hash;
 }
 
-/* The other process builds the first step's program now, so this process begins with another. */
+/* Compiles the plan's kernels while another process begins to run it. That process compiles from
+ * the first step on, so this one begins with the last step. The very first program is built by the
+ * other process now: until a step needs another program, steps are left for later. */
 void device_executor_compile_ahead(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
@@ -235,6 +261,7 @@ void device_executor_compile_ahead(struct executor *executor)
     launcher->list_context = &first;
     for (size_t i = 0; i < plan->step_count && first.hash == 0; i++)
         (void)compile_step(self, &plan->steps[i]);
+    /* From the end: the last step with another program. So far, programs are only listed. */
     size_t begin = plan->step_count;
     for (first.differs = false; begin > 0 && !first.differs; begin--)
         (void)compile_step(self, &plan->steps[begin - 1]);

@@ -12,6 +12,8 @@ struct decoding {
     char *copy; /* for all bytes, or NULL */
 };
 
+/* A filler for device_upload: decodes elements of a payload into memory of the device. Keeps a copy
+ * if the host needs the elements later, to compute tables. */
 static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
                                        struct healcl_error *error)
 {
@@ -28,10 +30,12 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
     return status;
 }
 
-/* copy: destination of a copy of the elements, or NULL. */
-static enum healcl_status upload(struct device_executor *self, const struct storage *storage,
-                                 const struct payload *payload, char *copy,
-                                 struct healcl_error *error)
+/* Decodes a payload into a buffer of a storage. copy: memory for a second copy of the elements, or
+ * NULL. */
+static enum healcl_status upload_payload(struct device_executor *self,
+                                         const struct storage *storage,
+                                         const struct payload *payload, char *copy,
+                                         struct healcl_error *error)
 {
     struct healcl_device *device = self->launcher.device;
     struct buffer *buffer = launcher_memory(&self->launcher, storage);
@@ -45,6 +49,8 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
                          &(struct device_filler){decode_piece, &decoding}, buffer, error);
 }
 
+/* Uploads an input: the caller's data if it is bound, otherwise the file's payload. A session skips
+ * it if it has kept the earlier upload. If tables are derived from it, the host keeps a copy. */
 enum healcl_status device_executor_upload(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error)
 {
@@ -60,7 +66,7 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
         bound ? device_upload_memory(self->launcher.device,
                                      launcher_place(&self->launcher, storage, &place), bytes, bound,
                                      launcher_memory(&self->launcher, storage), error)
-              : upload(self, storage, step->payload, copy, error);
+              : upload_payload(self, storage, step->payload, copy, error);
     if (status != HEALCL_OK) {
         free(copy);
         return status;
@@ -75,6 +81,7 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
 
 /* ---------------------------------------------------------------- zeros */
 
+/* A filler that writes zeros. */
 static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
                                       struct healcl_error *error)
 {
@@ -83,7 +90,8 @@ static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t b
     return HEALCL_OK;
 }
 
-/* Whether a step fills all of a new and small storage with zeros, as most accumulators begin. */
+/* Whether a step fills all of a small storage with zeros, as most accumulators begin. Such an
+ * upload is copied by the host and takes no command. */
 bool device_executor_clears(const struct device_executor *self, const struct step *step)
 {
     const struct storage *storage = step->out->storage;
@@ -92,7 +100,7 @@ bool device_executor_clears(const struct device_executor *self, const struct ste
            device_copies_upload(self->launcher.device, storage_bytes(storage));
 }
 
-/* Clears the storage with an upload, which needs no command. */
+/* Fills a storage without memory with zeros by an upload. */
 enum healcl_status device_executor_clear(struct device_executor *self,
                                          const struct storage *storage, struct healcl_error *error)
 {

@@ -7,6 +7,8 @@
 
 /* ---------------------------------------------------------------- executing */
 
+/* A sink: copies a piece of the result of healcl_tensor_read to the caller's memory, queue->read.
+ */
 static enum healcl_status queue_take_piece(void *context, const struct step *step, int64_t first,
                                            int64_t count, const void *data,
                                            struct healcl_error *error)
@@ -19,15 +21,19 @@ static enum healcl_status queue_take_piece(void *context, const struct step *ste
     return HEALCL_OK;
 }
 
-/* Steps are forgotten even on failure: enqueued commands have ended, or never will. */
-static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_error *error)
+/* Waits for all calls and hands out results, even if some have failed. Then forgets the steps:
+ * enqueued commands have ended, or never will. If the plan's scalars were forgotten with them,
+ * notes that their storage changes. After a failure what is known of values is distrusted. */
+static enum healcl_status wait_and_forget_steps(struct healcl_queue *queue,
+                                                struct healcl_error *error)
 {
     const struct executor_class *class = queue->executor->class;
     device_turn_begin(queue->device);
     enum healcl_status status =
         class->wait ? class->wait(queue->executor, &queue->sink, error) : HEALCL_OK;
     queue->has_enqueued = false;
-    if (status != HEALCL_OK) { /* each record of a kernel is reported once; all tensors remain */
+    if (status != HEALCL_OK) {
+        /* From behind the last storage: only clears the status buffer, all tensors remain. */
         (void)!class->rewind(queue->executor, queue->eager.plan.storage_count, NULL);
         eager_plan_distrust(&queue->eager);
     }
@@ -37,6 +43,8 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
     return status;
 }
 
+/* Waits for pending calls so that it can be cancelled. A few steps are awaited faster in the
+ * driver, by whatever waits next. */
 enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *error)
 {
     enum { FEW_STEPS = 4 }; /* so few steps are faster to await in the driver */
@@ -45,23 +53,26 @@ enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *
                : HEALCL_OK;
 }
 
+/* Waits for all calls and returns their first error. An error that an earlier wait could not report
+ * comes first. */
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
     TRY(queue_await(queue, error));
-    struct healcl_error own = {.status = HEALCL_OK};
-    enum healcl_status status = wait_anyhow(queue, &own);
+    struct healcl_error wait_error = {.status = HEALCL_OK};
+    enum healcl_status status = wait_and_forget_steps(queue, &wait_error);
     if (queue->missed.status != HEALCL_OK) { /* it came first */
-        healcl_error_clear(&own);
-        own = queue->missed;
-        status = own.status;
+        healcl_error_clear(&wait_error);
+        wait_error = queue->missed;
+        status = wait_error.status;
         queue->missed = (struct healcl_error){.status = HEALCL_OK};
     }
     if (status != HEALCL_OK)
-        error_move(error, &own);
+        error_move(error, &wait_error);
     return status;
 }
 
-/* Runs the releases after a step that failed: the places of their tensors are reused. */
+/* Runs the release steps behind a step that failed: their tensors' numbers are given to new
+ * tensors. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
 {
     const struct plan *plan = &queue->eager.plan;
@@ -70,7 +81,8 @@ static void release_anyhow(struct healcl_queue *queue, size_t first)
             (void)!queue->executor->class->enqueue(queue->executor, i, 1, &queue->sink, NULL);
 }
 
-/* Executes the plan's steps from `first` on, without waiting. */
+/* Executes the plan's steps from `first` on, without waiting for the device, in a turn of the
+ * queue's handle. If one fails, what is known of values is distrusted. */
 static enum healcl_status execute(struct healcl_queue *queue, size_t first,
                                   struct healcl_error *error)
 {
@@ -93,46 +105,51 @@ static enum healcl_status execute(struct healcl_queue *queue, size_t first,
 
 /* ---------------------------------------------------------------- tensors */
 
+/* Ends one handle's use of a tensor's storage, which adds a release step to the plan. If the plan
+ * is full, waits first. This function cannot fail, so an error is kept for the next wait, unless
+ * there is one already. */
 void queue_drop(struct healcl_queue *queue, const struct tensor *view)
 {
     const struct tensor copy = *view; /* the steps may be freed */
     size_t first = queue->eager.plan.step_count;
-    struct healcl_error *missed = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
+    struct healcl_error *kept_error = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
     enum healcl_status status = HEALCL_OK;
     if (queue->eager.plan.step_count == EAGER_STEPS_MAX) {
-        status = wait_anyhow(queue, missed);
+        status = wait_and_forget_steps(queue, kept_error);
         first = 0;
     }
-    missed = status == HEALCL_OK ? missed : NULL;
-    if (eager_plan_drop(&queue->eager, &copy, missed) == HEALCL_OK)
-        (void)!execute(queue, first, missed);
+    kept_error = status == HEALCL_OK ? kept_error : NULL;
+    if (eager_plan_drop(&queue->eager, &copy, kept_error) == HEALCL_OK)
+        (void)!execute(queue, first, kept_error);
 }
 
+/* Plans and executes the queue's current entry. The result's storage is retained until its handle
+ * exists: that is then its owner. Uploads take `data` now, so they need not outlive the call. */
 enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
                                    struct healcl_tensor **result, struct healcl_error *error)
 {
     size_t first = 0;
-    const struct tensor *made = NULL;
+    const struct tensor *out = NULL;
     if (result)
         *result = NULL;
     queue->entry.index = queue->eager.calls;
-    TRY(eager_plan_call(&queue->eager, &queue->entry, &first, &made, error));
-    if (made)
-        made->storage->references++;
+    TRY(eager_plan_call(&queue->eager, &queue->entry, &first, &out, error));
+    if (out)
+        out->storage->references++;
     if (data)
-        queue->uploads[made->storage->id].data = data;
+        queue->uploads[out->storage->id].data = data;
     enum healcl_status status = execute(queue, first, error);
     if (data)
-        queue->uploads[made->storage->id].data = NULL;
-    if (status == HEALCL_OK && made && result) {
-        *result = queue_add_handle(queue, made);
+        queue->uploads[out->storage->id].data = NULL;
+    if (status == HEALCL_OK && out && result) {
+        *result = queue_add_handle(queue, out);
         if (*result)
-            made = NULL; /* of the handle */
+            out = NULL; /* the handle owns it now */
         else
             status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     }
-    if (made)
-        queue_drop(queue, made);
+    if (out)
+        queue_drop(queue, out);
     if (status == HEALCL_OK && queue->synchronous)
         status = queue_wait(queue, error);
     if (status != HEALCL_OK && result) {
@@ -142,6 +159,8 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
     return status;
 }
 
+/* Begins the queue's entry, before its arguments are set. Tensors that were released are freed
+ * first. If the plan is full, waits, which clears it. */
 enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
                                      uint32_t count, struct healcl_error *error)
 {
@@ -158,15 +177,19 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
     return HEALCL_OK;
 }
 
+/* Notes that something other than a step wrote to a storage: what was known of its values, and
+ * tables derived from it, are no longer true. */
 void queue_note_written(struct healcl_queue *queue, struct storage *storage)
 {
-    values_forget(&queue->eager.planner.values, storage); /* no step wrote it */
+    values_forget(&queue->eager.planner.values, storage);
     device_turn_begin(queue->device);
     if (queue->executor->class->written)
         queue->executor->class->written(queue->executor, storage);
     device_turn_end(queue->device);
 }
 
+/* Sets a tensor as an argument of the current entry. The plan gets its own view, because the handle
+ * may be released before the step runs. Memory that was lent may have been written by others. */
 enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
                                     const struct healcl_tensor *tensor, struct healcl_error *error)
 {
@@ -175,7 +198,7 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
         FAIL(error, HEALCL_USAGE, "the tensor belongs to another queue");
     if (storage->is_mapped)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor is mapped");
-    if (storage->is_lent) /* and may have been written */
+    if (storage->is_lent)
         queue_note_written(queue, storage);
     argument->kind = ARGUMENT_DEVICE_TENSOR;
     argument->tensor.name = "";
@@ -193,7 +216,8 @@ enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_erro
     return HEALCL_OK;
 }
 
-/* Sets a shape of sizes, or an index of items. */
+/* Sets an argument to a shape, from sizes, or to an index, from items. The other pointer is NULL.
+ */
 static enum healcl_status set_items(struct argument *argument, uint32_t count, const int64_t *sizes,
                                     const struct healcl_index *items, struct healcl_error *error)
 {
@@ -212,6 +236,7 @@ static enum healcl_status set_items(struct argument *argument, uint32_t count, c
     return HEALCL_OK;
 }
 
+/* Converts an argument of healcl_call to one of the planner's. */
 static enum healcl_status queue_set_argument(struct healcl_queue *queue, struct argument *argument,
                                              const struct healcl_argument *given,
                                              struct healcl_error *error)
@@ -238,7 +263,8 @@ static enum healcl_status queue_set_argument(struct healcl_queue *queue, struct 
     FAIL(error, HEALCL_USAGE, "an argument has the unknown kind %d", (int)given->kind);
 }
 
-/* Whether another function of the library must be used for an operation. */
+/* Whether an operation moves host data or frees a tensor: the library has its own functions for
+ * that. A leading '_' is ignored. */
 static bool is_function(const char *operation)
 {
     const char *name = operation + (operation[0] == '_');
@@ -246,6 +272,8 @@ static bool is_function(const char *operation)
            strcmp(name, "free_device_tensor") == 0;
 }
 
+/* Runs an operation by its name: plans it and enqueues its steps. Errors name the call and the
+ * argument. *result: a handle for the tensor that it makes, if any. */
 enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation, size_t count,
                                const struct healcl_argument *arguments,
                                struct healcl_tensor **result, struct healcl_error *error)
@@ -276,7 +304,8 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
 
 /* ---------------------------------------------------------------- opening and closing */
 
-/* Opens the rest of a queue, whose live plan exists. */
+/* Allocates the tables of a queue and opens its executor. The queue's plan, to which calls add
+ * steps, exists already. */
 static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_device *device,
                                      struct healcl_error *error)
 {
@@ -294,6 +323,8 @@ static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_d
     return HEALCL_OK;
 }
 
+/* Opens a queue for operations by call. NULL options are the defaults; device NULL is the host
+ * reference. */
 enum healcl_status healcl_queue_open_with(struct healcl_device *device,
                                           const struct healcl_queue_options *options,
                                           struct healcl_queue **result, struct healcl_error *error)
@@ -332,6 +363,7 @@ enum healcl_status healcl_queue_open(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- waiting */
 
+/* Whether all calls have ended, without waiting. The host reference always has. */
 bool healcl_queue_poll(struct healcl_queue *queue)
 {
     if (!queue || !queue->device || !queue->has_enqueued)
@@ -347,6 +379,7 @@ void healcl_queue_cancel(struct healcl_queue *queue)
         atomic_store(&queue->is_cancelled, true);
 }
 
+/* Waits for all calls, and can be cancelled meanwhile by another thread. */
 enum healcl_status healcl_queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
     NEED(queue, error);
@@ -362,6 +395,8 @@ uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue)
     return queue ? queue->executor->fallback_steps : 0;
 }
 
+/* Closes a queue. Mapped tensors are unmapped while their executor exists. Handles may live longer:
+ * they are then only freed. */
 void healcl_queue_close(struct healcl_queue *queue)
 {
     if (!queue)

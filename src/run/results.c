@@ -38,15 +38,16 @@ enum {
     PATH_SIZE = PATH_MAX + FILE_NAME_SIZE
 };
 
-/* Creates the directory if it does not exist, and removes an old list from it. */
+/* Prepares the folder for results: creates it if necessary, and removes an old results.json. A list
+ * is thus never beside results of another run. */
 static enum healcl_status dump_open(struct results *results, struct healcl_error *error)
 {
     const char *directory = results->options->dump_dir;
     char path[PATH_SIZE];
-    struct stat about;
+    struct stat info;
     int code = mkdir(directory, 0777) == 0 ? 0 : errno;
-    if (code == EEXIST && stat(directory, &about) == 0)
-        code = S_ISDIR(about.st_mode) ? 0 : ENOTDIR;
+    if (code == EEXIST && stat(directory, &info) == 0)
+        code = S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
     if (code != 0)
         FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write to '%.480s': %s", directory,
                  strerror(code));
@@ -59,20 +60,22 @@ static enum healcl_status dump_open(struct results *results, struct healcl_error
     return HEALCL_OK;
 }
 
-/* Writes "entry_000208_NAME.npy", with only the characters of the name that are safe in file
- * names. */
+/* Writes "entry_000208_NAME.npy", a file name for a result. Of the tensor's name only letters,
+ * digits and '-' stay; quotes are dropped, other characters become '_'. */
 static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
 {
-    char kept[NAME_MAX_KEPT + 1];
+    char safe_name[NAME_MAX_KEPT + 1];
     size_t length = 0;
     for (const char *c = step->tensor_name; *c && length < NAME_MAX_KEPT; c++)
         if (*c != '"')
-            kept[length++] = isalnum((unsigned char)*c) || *c == '-' ? *c : '_';
-    kept[length] = 0;
+            safe_name[length++] = isalnum((unsigned char)*c) || *c == '-' ? *c : '_';
+    safe_name[length] = 0;
     snprintf(name, FILE_NAME_SIZE, "entry_%06zu%s%s.npy", step_origin(step, NO_INPUT)->entry,
-             length ? "_" : "", kept);
+             length ? "_" : "", safe_name);
 }
 
+/* Adds a result to the list that becomes results.json. Large numbers are added as raw text: cJSON
+ * would make them doubles. */
 static enum healcl_status list_result(struct results *results, const struct step *step,
                                       const char *file, enum dump_verified verified,
                                       struct healcl_error *error)
@@ -81,31 +84,32 @@ static enum healcl_status list_result(struct results *results, const struct step
     char number[24];
     snprintf(number, sizeof number, "%zu", step_origin(step, NO_INPUT)->entry);
     cJSON *item = cJSON_CreateObject(), *shape = cJSON_CreateArray();
-    bool whole = cJSON_AddRawToObject(item, "entry", number) &&
-                 cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&
-                 cJSON_AddStringToObject(item, "file", file);
-    for (uint32_t axis = 0; whole && axis < layout->rank; axis++) {
+    bool is_complete = cJSON_AddRawToObject(item, "entry", number) &&
+                       cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&
+                       cJSON_AddStringToObject(item, "file", file);
+    for (uint32_t axis = 0; is_complete && axis < layout->rank; axis++) {
         snprintf(number, sizeof number, "%" PRId64, layout->shape[axis]);
-        whole = cJSON_AddItemToArray(shape, cJSON_CreateRaw(number));
+        is_complete = cJSON_AddItemToArray(shape, cJSON_CreateRaw(number));
     }
-    whole = whole && cJSON_AddItemToObject(item, "shape", shape);
-    if (!whole)
+    is_complete = is_complete && cJSON_AddItemToObject(item, "shape", shape);
+    if (!is_complete)
         cJSON_Delete(shape);
-    whole = whole &&
-            cJSON_AddStringToObject(item, "dtype", dtype_name(step->in[0]->storage->dtype)) &&
-            cJSON_AddStringToObject(item, "segment", results->segment->name) &&
-            (verified == DUMP_NOT_COMPARED
-                 ? cJSON_AddNullToObject(item, "verified")
-                 : cJSON_AddBoolToObject(item, "verified", verified == DUMP_EQUAL)) &&
-            cJSON_AddItemToArray(results->list, item);
-    if (!whole) {
+    is_complete = is_complete &&
+                  cJSON_AddStringToObject(item, "dtype", dtype_name(step->in[0]->storage->dtype)) &&
+                  cJSON_AddStringToObject(item, "segment", results->segment->name) &&
+                  (verified == DUMP_NOT_COMPARED
+                       ? cJSON_AddNullToObject(item, "verified")
+                       : cJSON_AddBoolToObject(item, "verified", verified == DUMP_EQUAL)) &&
+                  cJSON_AddItemToArray(results->list, item);
+    if (!is_complete) {
         cJSON_Delete(item);
         NO_MEMORY(error);
     }
     return HEALCL_OK;
 }
 
-/* data: the elements of step->in[0], packed, in C order. */
+/* Writes a result to its file and adds it to the list. data: the elements of step->in[0], packed,
+ * in C order. */
 static enum healcl_status dump_result(struct results *results, const struct step *step,
                                       const void *data, enum dump_verified verified,
                                       struct healcl_error *error)
@@ -118,7 +122,7 @@ static enum healcl_status dump_result(struct results *results, const struct step
     return list_result(results, step, name, verified, error);
 }
 
-/* Writes the list, after the last result. */
+/* Writes the list of results, after the last result: if the list exists, all files do. */
 static enum healcl_status dump_finish(struct results *results, struct healcl_error *error)
 {
     char path[PATH_SIZE], *text = cJSON_Print(results->list);
@@ -136,6 +140,8 @@ static enum healcl_status dump_finish(struct results *results, struct healcl_err
 
 /* ---------------------------------------------------------------- life */
 
+/* Prepares the comparison of a run's results, and the folder for their files. The file's data are
+ * kept mapped as long as results may be compared (source_hold). */
 enum healcl_status results_create(const struct plan *plan, const struct healcl_run_options *options,
                                   struct results **result, struct healcl_error *error)
 {
@@ -186,6 +192,8 @@ void results_start_segment(struct results *results, const struct segment *segmen
     report_progress(results, 0);
 }
 
+/* Ends a repetition. Only the first one writes files: the list is written and freed, and later
+ * results find none. */
 enum healcl_status results_end_repetition(struct results *results, struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
@@ -200,14 +208,16 @@ enum healcl_status results_end_repetition(struct results *results, struct healcl
 
 /* ---------------------------------------------------------------- differences */
 
-static void tell(const struct results *results, const char *line)
+/* Passes one line about a difference to the observer. */
+static void report_line(const struct results *results, const char *line)
 {
     const struct healcl_observer *observer = &results->options->observer;
     if (observer->difference)
         observer->difference(observer->context, line);
 }
 
-/* Writes "entry 8 (device_to_host): tensor 200: 2 of 8 values differ", then the first of them. */
+/* Reports a result that differs, in several lines. First "entry 8 (device_to_host): tensor 200 of
+ * shape 8: 2 of 8 values differ", then the first values that differ. */
 static void report_difference(const struct results *results, const struct step *step,
                               const struct comparison *comparison)
 {
@@ -222,7 +232,7 @@ static void report_difference(const struct results *results, const struct step *
     if (!comparison->same_shape) {
         snprintf(line + used, sizeof line - used, ": shape %s, expected %s",
                  layout_shape_text(actual, text), layout_shape_text(expected, other));
-        tell(results, line);
+        report_line(results, line);
         return;
     }
     uint64_t elements = (uint64_t)layout_elements(actual);
@@ -231,22 +241,25 @@ static void report_difference(const struct results *results, const struct step *
              elements == 1                ? " differs"
              : comparison->different == 1 ? "s differs"
                                           : "s differ");
-    tell(results, line);
+    report_line(results, line);
     for (uint32_t i = 0; i < comparison->first_count; i++) {
         snprintf(line, sizeof line, "  %s: %" PRId64 ", expected %" PRId64,
                  layout_index_text(actual, comparison->first[i].position, text),
                  comparison->first[i].actual, comparison->first[i].expected);
-        tell(results, line);
+        report_line(results, line);
     }
     if (comparison->different > comparison->first_count) {
         snprintf(line, sizeof line, "  and %" PRIu64 " more",
                  comparison->different - comparison->first_count);
-        tell(results, line);
+        report_line(results, line);
     }
 }
 
 /* ---------------------------------------------------------------- the sink */
 
+/* Notes the outcome of a comparison. A difference is reported once, in the first repetition that
+ * has it: it would usually occur in every repetition. Before that, checks that the file has not
+ * changed. */
 static enum healcl_status note_compared(struct results *results, const struct step *step,
                                         const struct comparison *comparison,
                                         struct healcl_error *error)
@@ -255,13 +268,14 @@ static enum healcl_status note_compared(struct results *results, const struct st
     if (comparison_is_equal(comparison))
         return HEALCL_OK;
     TRY(source_check(results->plan->source, error));
-    /* Reports a differing result once: it would usually differ in every repetition. */
     if (!results->different[results->next])
         report_difference(results, step, comparison);
     results->different[results->next] = true;
     return HEALCL_OK;
 }
 
+/* Compares a whole result with the tensor that the file expects. *verified: the outcome, for
+ * results.json. */
 static enum healcl_status results_compare(struct results *results, const struct step *step,
                                           const void *data, enum dump_verified *verified,
                                           struct healcl_error *error)
@@ -275,6 +289,7 @@ static enum healcl_status results_compare(struct results *results, const struct 
     return note_compared(results, step, &comparison, error);
 }
 
+/* Ends a result, and reports to the observer how many steps of the segment are done. */
 static void end_result(struct results *results, const struct step *step)
 {
     const size_t number = (size_t)(step - results->plan->steps);
@@ -282,6 +297,8 @@ static void end_result(struct results *results, const struct step *step)
     report_progress(results, number - results->segment->first_step + 1);
 }
 
+/* A sink for whole results: compares a result, writes it to a file if the caller wants files, or
+ * both. */
 static enum healcl_status results_take_whole(void *context, const struct step *step,
                                              const void *data, struct healcl_error *error)
 {
@@ -295,7 +312,8 @@ static enum healcl_status results_take_whole(void *context, const struct step *s
     return HEALCL_OK;
 }
 
-/* A piece is compared while the next one is transferred. */
+/* A sink for pieces of large results: each is compared while the next one is transferred. The
+ * differences of all pieces are collected in results->pieces. */
 static enum healcl_status results_take_piece(void *context, const struct step *step, int64_t first,
                                              int64_t count, const void *data,
                                              struct healcl_error *error)
@@ -317,6 +335,7 @@ static enum healcl_status results_take_piece(void *context, const struct step *s
     return HEALCL_OK;
 }
 
+/* Whether a result may come in pieces: it is only compared, and has the expected shape. */
 static bool takes_pieces(void *context, const struct step *step)
 {
     const struct results *results = context;
@@ -324,7 +343,8 @@ static bool takes_pieces(void *context, const struct step *step)
     return !results->list && step->payload && compare_same_shape(&tensor->layout, step->payload);
 }
 
-/* A result whose shape is not the expected one is wrong, whatever its data are. */
+/* Whether the data of a result are needed. A result whose shape is not the expected one is wrong,
+ * whatever its data are. */
 static bool wants_data(void *context, const struct step *step)
 {
     const struct results *results = context;
@@ -341,6 +361,8 @@ struct result_sink results_sink(struct results *results)
                                 .take_piece = results_take_piece};
 }
 
+/* Fills in the report's numbers of results, compared results and different results. One difference
+ * makes the whole run differ. */
 void results_report(const struct results *results, struct healcl_report *report)
 {
     size_t next = 0;

@@ -18,6 +18,8 @@
 #include "run/results.h"
 #include "vendor/vendor.h"
 
+/* Attributes later trace events to a step's entry and operations. Returns their names, or ""
+ * without a trace. A step that several operations were merged into has all their names. */
 const char *trace_for_step(struct trace *trace, const struct step *step)
 {
     if (!trace)
@@ -35,9 +37,13 @@ size_t trace_begin_step(struct trace *trace, const struct step *step)
     return trace_begin(trace, "operation", trace_for_step(trace, step));
 }
 
+/* Hands a result, or a piece of one, to the sink, and adds the time to *sink_nanoseconds. A whole
+ * result goes to `take` if the sink has it, everything else to take_piece. In traces the time
+ * counts as comparing. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
                              const struct step *step, int64_t first, int64_t count,
-                             const void *data, uint64_t *spent, struct healcl_error *error)
+                             const void *data, uint64_t *sink_nanoseconds,
+                             struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(trace, "compare", "compare");
@@ -46,7 +52,7 @@ enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace
             ? sink->take(sink->context, step, data, error)
             : sink->take_piece(sink->context, step, first, count, data, error);
     trace_end(trace, span);
-    *spent += monotonic_nanoseconds() - start;
+    *sink_nanoseconds += monotonic_nanoseconds() - start;
     return status;
 }
 
@@ -83,19 +89,25 @@ enum {
 
 /* ---------------------------------------------------------------- times */
 
+/* Columns of the table of times: one for each repetition. Measured ones come first, profiled ones
+ * last. */
 static size_t columns(const struct run *run)
 {
     return (size_t)run->repeat + run->profiled;
 }
 
+/* Row number `index` of the table of times: an element for each repetition. */
 static uint64_t *row(const struct run *run, size_t index)
 {
     return run->times + index * columns(run);
 }
 
+/* Stores the times of one segment in one repetition. Its rows begin at first_row: SEGMENT_ROWS for
+ * the segment, then PROFILE_ROWS for each of its operations. Also notes which operations fell back
+ * to the host, and why. */
 static enum healcl_status note_times(struct run *run, size_t first_row,
-                                     const struct healcl_segment_profile *seen, uint32_t repetition,
-                                     const struct segment_result *result,
+                                     const struct healcl_segment_profile *segment_profile,
+                                     uint32_t repetition, const struct segment_result *result,
                                      struct healcl_error *error)
 {
     row(run, first_row)[repetition] = result->nanoseconds;
@@ -108,24 +120,26 @@ static enum healcl_status note_times(struct run *run, size_t first_row,
         run->report->compute_nanoseconds[repetition] += result->compute_nanoseconds;
     }
     size_t next = first_row + SEGMENT_ROWS;
-    struct healcl_operation_profile *profile = seen->profiles;
+    struct healcl_operation_profile *operation_profile = segment_profile->profiles;
     const struct fallback *fallbacks = run->executor->fallbacks;
-    const struct segment *segment = &run->plan->segments[seen - run->report->segments];
+    const struct segment *segment = &run->plan->segments[segment_profile - run->report->segments];
     for (size_t i = 0; i < run->operation_count; i++) {
         if (segment->counts[i] == 0)
             continue;
         const uint64_t steps = fallbacks ? fallbacks[i].steps : 0;
         row(run, next++)[repetition] = result->operation_nanoseconds[i];
         row(run, next++)[repetition] = fallbacks ? fallbacks[i].nanoseconds : 0;
-        if (steps > 0 && !profile->fallback_reason &&
-            !(profile->fallback_reason = arena_strdup(run->arena, fallbacks[i].reason)))
-            NO_MEMORY(error);
-        profile++->fallbacks = steps;
+        if (steps > 0 && !operation_profile->fallback_reason) {
+            operation_profile->fallback_reason = arena_strdup(run->arena, fallbacks[i].reason);
+            NEED_MEMORY(operation_profile->fallback_reason, error);
+        }
+        operation_profile++->fallbacks = steps;
     }
     return HEALCL_OK;
 }
 
-/* The median over repetitions that measure operations; 0 if there are none. */
+/* The median of a row over the repetitions that measure operations; 0 if there are none. The host
+ * reference measures them in all repetitions. Sorts the columns. */
 static uint64_t profiled_median(const struct run *run, size_t index)
 {
     if (!run->options->profile)
@@ -134,6 +148,8 @@ static uint64_t profiled_median(const struct run *run, size_t index)
                              : sort_to_median(row(run, index), run->repeat);
 }
 
+/* Fills the report with medians over repetitions. Goes through the rows in the order of note_times.
+ * A row is sorted by this, so its parts are taken before the next one. */
 static void report_medians(struct run *run)
 {
     size_t next = 0;
@@ -154,6 +170,8 @@ static void report_medians(struct run *run)
 
 /* ---------------------------------------------------------------- the report's frame */
 
+/* Fills in what the plan tells about a segment: its name, bytes, and how often each operation
+ * occurs. Texts are copied: the report outlives the plan. */
 static enum healcl_status report_segment(struct run *run, const struct segment *segment,
                                          struct healcl_segment_profile *profile,
                                          struct healcl_error *error)
@@ -175,7 +193,8 @@ static enum healcl_status report_segment(struct run *run, const struct segment *
     return HEALCL_OK;
 }
 
-/* Fills in what is known before the run, and allocates memory for the times. */
+/* Fills in what is known before the run, and allocates all memory that the repetitions need, in the
+ * report's arena. */
 static enum healcl_status report_init(struct run *run, struct healcl_error *error)
 {
     struct healcl_report *report = run->report;
@@ -198,7 +217,7 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
         NEED_MEMORY(report->decode_nanoseconds, error);
         report->compute_nanoseconds = report->decode_nanoseconds + run->repeat;
     }
-    size_t rows = 1;
+    size_t rows = 1; /* not 0: an empty plan has a table, too */
     for (size_t i = 0; i < plan->segment_count; i++) {
         TRY(report_segment(run, &plan->segments[i], &report->segments[i], error));
         rows += SEGMENT_ROWS + PROFILE_ROWS * report->segments[i].profile_count;
@@ -210,6 +229,9 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
 
 /* ---------------------------------------------------------------- running */
 
+/* Refuses a plan with a tensor that is larger than the device allocates at once. With the cause
+ * LIMIT a caller may run such tensors in slices instead. The constants' storage is checked
+ * elsewhere. */
 enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error)
@@ -228,6 +250,8 @@ enum healcl_status executor_check_device(const struct plan *plan,
     return HEALCL_OK;
 }
 
+/* Nanoseconds that the device handle has spent building programs so far; 0 for the host reference.
+ */
 static uint64_t compile_time(const struct run *run)
 {
     return run->device ? run->device->programs->compile_nanoseconds : 0;
@@ -247,7 +271,8 @@ static void count_programs(const struct run *run)
         run->device->first_launch_nanoseconds - report->first_launch_nanoseconds;
 }
 
-/* Runs a segment, with its spans: the host's, and the one that encloses its kernels. */
+/* Runs a segment, with its two spans in the trace: the host's, and the one that encloses its
+ * kernels on the device. */
 static enum healcl_status run_traced_segment(struct run *run, const struct segment *segment,
                                              struct segment_result *result,
                                              struct healcl_error *error)
@@ -265,10 +290,12 @@ static enum healcl_status run_traced_segment(struct run *run, const struct segme
     return status;
 }
 
+/* Runs all segments once and stores their times in column `repetition`. Times that are split into
+ * decoding and computing need waits, so profiled repetitions do not split them. */
 static enum healcl_status run_once(struct run *run, uint32_t repetition, struct healcl_error *error)
 {
     size_t next_row = 0;
-    uint64_t fallbacks = run->executor->fallback_steps;
+    const uint64_t fallbacks_before = run->executor->fallback_steps;
     for (size_t i = 0; i < run->plan->segment_count; i++) {
         const struct segment *segment = &run->plan->segments[i];
         const struct healcl_segment_profile *profile = &run->report->segments[i];
@@ -278,21 +305,22 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
                                             run->options->profile && repetition < run->repeat};
         memset(run->operation_nanoseconds, 0,
                run->operation_count * sizeof *run->operation_nanoseconds);
-        struct fallback *of_operations = run->executor->fallbacks;
-        for (size_t j = 0; of_operations && j < run->operation_count; j++) /* keeps reasons */
-            of_operations[j].steps = of_operations[j].nanoseconds = 0;
-        uint64_t compiled = compile_time(run);
+        struct fallback *fallbacks = run->executor->fallbacks;
+        for (size_t j = 0; fallbacks && j < run->operation_count; j++) /* keeps reasons */
+            fallbacks[j].steps = fallbacks[j].nanoseconds = 0;
+        uint64_t compiling = compile_time(run);
         TRY(run_traced_segment(run, segment, &result, error));
         /* Building programs is reported separately. */
-        compiled = compile_time(run) - compiled;
-        result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
+        compiling = compile_time(run) - compiling;
+        result.nanoseconds -= compiling < result.nanoseconds ? compiling : result.nanoseconds;
         TRY(note_times(run, next_row, profile, repetition, &result, error));
         next_row += SEGMENT_ROWS + PROFILE_ROWS * profile->profile_count;
     }
-    run->report->fallbacks = run->executor->fallback_steps - fallbacks;
+    run->report->fallbacks = run->executor->fallback_steps - fallbacks_before;
     return results_end_repetition(run->results, error);
 }
 
+/* Formats one line and passes it to the caller's warning function, if there is one. */
 __attribute__((format(printf, 2, 3))) static void warn(const struct run *run, const char *format,
                                                        ...)
 {
@@ -306,7 +334,8 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct run *run, co
         observer->warning(observer->context, line);
 }
 
-/* Warns of problems that the first repetition showed. */
+/* Warns of what the first repetition showed: expands that HEAL's SDK reads in another way, dropped
+ * digits, steps that the device could not run, and the device's own warnings. */
 static void warn_of_run(const struct run *run)
 {
     const uint64_t either_way = run->plan->either_way.count, steps = run->report->fallbacks;
@@ -332,6 +361,7 @@ static void warn_of_run(const struct run *run)
         warn(run, "%s", warning);
 }
 
+/* Notes that a storage was uploaded. If a session keeps it, later runs do not upload it again. */
 void executor_note_upload(struct executor *executor, const struct storage *storage)
 {
     executor->bytes_uploaded += storage_bytes(storage);
@@ -340,6 +370,8 @@ void executor_note_upload(struct executor *executor, const struct storage *stora
         executor->uploads[storage->id].is_filled = executor->uploads[storage->id].is_kept;
 }
 
+/* Fails with HEALCL_CANCELLED if the caller asked for it: by a flag that another thread sets, or by
+ * a function that is called before each step. */
 enum healcl_status executor_check_cancelled(const struct executor *executor,
                                             struct healcl_error *error)
 {
@@ -352,16 +384,20 @@ enum healcl_status executor_check_cancelled(const struct executor *executor,
     return HEALCL_OK;
 }
 
+/* Waits until the device has done what device_poll was last called for, and can be cancelled
+ * meanwhile. OpenCL cannot wake such a thread, so it polls. The first 0.1 ms it only yields,
+ * because most waits are short. Later it sleeps for a sixteenth of the time so far, at most 1 ms.
+ */
 enum healcl_status executor_await(const struct executor *executor, struct healcl_device *device,
                                   struct healcl_error *error)
 {
-    enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
+    enum { YIELD_NANOSECONDS = 100000, PAUSE_MOST = 1000000 };
     const uint64_t start = monotonic_nanoseconds();
-    while (!device_poll(device, false)) {
+    while (!device_poll(device, false)) { /* false: no new commands since its last call */
         TRY(executor_check_cancelled(executor, error));
-        const uint64_t spent = monotonic_nanoseconds() - start;
-        const uint64_t pause = spent / 16 < PAUSE ? spent / 16 : PAUSE;
-        if (spent < SPIN)
+        const uint64_t waited = monotonic_nanoseconds() - start;
+        const uint64_t pause = waited / 16 < PAUSE_MOST ? waited / 16 : PAUSE_MOST;
+        if (waited < YIELD_NANOSECONDS)
             sched_yield();
         else
             nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
@@ -369,6 +405,8 @@ enum healcl_status executor_await(const struct executor *executor, struct healcl
     return HEALCL_OK;
 }
 
+/* Makes an executor for a session or a queue. It has its own handle on the device, *own, so that
+ * several threads can work at the same time. Without a device, it runs on the host reference. */
 enum healcl_status executor_open(const struct plan *plan, struct healcl_device *device,
                                  struct healcl_device **own, struct executor **executor,
                                  struct healcl_error *error)
@@ -384,6 +422,8 @@ enum healcl_status executor_open(const struct plan *plan, struct healcl_device *
     return status;
 }
 
+/* Destroys an executor, which must happen in a turn of its handle, and closes the handle. Either
+ * may be NULL. */
 void executor_close(struct executor *executor, struct healcl_device *own)
 {
     device_turn_begin(own);
@@ -393,6 +433,7 @@ void executor_close(struct executor *executor, struct healcl_device *own)
     healcl_device_close(own);
 }
 
+/* Runs all segments once, without reporting times. */
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
                                 const struct result_sink *sink, struct healcl_error *error)
 {
@@ -402,12 +443,15 @@ enum healcl_status executor_run(struct executor *executor, const struct plan *pl
     return HEALCL_OK;
 }
 
+/* Makes the executor of a run and sets its options. Device memory is limited if the caller asks for
+ * it. It is also limited if a tensor is larger than one allocation: then tensors are moved in
+ * slices. */
 static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
 {
     if (run->device) {
         uint64_t limit = run->options->device_memory_bytes;
         if (limit == 0 && executor_check_device(run->plan, run->device, NULL) != HEALCL_OK)
-            limit = run->device->info.global_memory_bytes; /* large tensors are moved in slices */
+            limit = run->device->info.global_memory_bytes;
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
@@ -424,7 +468,8 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
     return HEALCL_OK;
 }
 
-/* Binds the caller's data for inputs. */
+/* Binds the caller's data for inputs: the executor uploads these instead of the file's payloads.
+ * Without such inputs run->uploads stays NULL. */
 static enum healcl_status bind_inputs(struct run *run, const struct healcl_transcript *transcript,
                                       struct healcl_error *error)
 {
@@ -441,19 +486,23 @@ static enum healcl_status bind_inputs(struct run *run, const struct healcl_trans
     return HEALCL_OK;
 }
 
+/* Tells the observer which repetition begins: the warm-up, or a measured or profiled one with its
+ * number and the total of its kind. */
 static void report_repetition(const struct run *run, uint32_t repetition, bool warms_up)
 {
     const struct healcl_observer *observer = &run->options->observer;
     const bool measures = repetition < run->repeat;
     if (observer->repetition && warms_up)
         observer->repetition(observer->context, HEALCL_WARMING_UP, 1, 1);
+    else if (observer->repetition && measures)
+        observer->repetition(observer->context, HEALCL_MEASURING, repetition + 1, run->repeat);
     else if (observer->repetition)
-        observer->repetition(observer->context, measures ? HEALCL_MEASURING : HEALCL_PROFILING,
-                             repetition + 1 - (measures ? 0 : run->repeat),
-                             measures ? run->repeat : run->profiled);
+        observer->repetition(observer->context, HEALCL_PROFILING, repetition + 1 - run->repeat,
+                             run->profiled);
 }
 
-/* Runs one repetition of an executor, after resetting it. */
+/* Runs one repetition and stores its times, over those of a warm-up with the same number. The first
+ * profiled repetition turns profiling on, for the rest of the run. */
 static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warms_up,
                                  struct healcl_error *error)
 {
@@ -475,29 +524,30 @@ static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warm
 
 /* Runs the first repetition, in which a device may have to compile kernels. Drivers compile when a
  * program is built, when its kernel first runs, or both. So a repetition in which a kernel ran for
- * the first time does not count: the next one overwrites its times. Nor does a repetition count
- * that measures first launches, if counted repetitions do not measure operations. */
+ * the first time does not count: the next one overwrites its times. Nor does one that was profiled
+ * to measure first launches. *next: the repetition that follows, 0 or 1. */
 static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl_error *error)
 {
     bool may_compile = run->device && !run->options->no_warm_up;
-    uint64_t launched = run->device ? run->device->programs->first_launches : 0;
-    bool is_first = may_compile && launched == 0;
-    bool takes_times = is_first && run->profiled > 0;
-    if (takes_times)
+    uint64_t launched_before = run->device ? run->device->programs->first_launches : 0;
+    bool is_first = may_compile && launched_before == 0;
+    bool is_profiled = is_first && run->profiled > 0;
+    if (is_profiled)
         TRY(device_set_profiling(run->device, true, error));
     TRY(repeat(run, 0, is_first, error));
-    if (takes_times)
+    if (is_profiled)
         TRY(device_set_profiling(run->device, false, error));
     warn_of_run(run);
     *next = 1;
-    if (takes_times || (may_compile && run->device->programs->first_launches > launched)) {
+    if (is_profiled || (may_compile && run->device->programs->first_launches > launched_before)) {
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];
         *next = 0;
     }
     return HEALCL_OK;
 }
 
-/* Reports which kernels of manifests run the plan's steps. */
+/* Lists the vendors' kernels that run the plan's steps, each once with its number of steps. Kernels
+ * are equal if their names, manifests and purposes are. */
 static enum healcl_status report_manifest_kernels(struct run *run, struct healcl_error *error)
 {
     struct healcl_report *report = run->report;
@@ -508,12 +558,12 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
         if (!kernel.name || step_is_left_out(step, run->device) || step_obstacle(step, run->device))
             continue;
         const char *what = kernel.replaces ? kernel.replaces : step->vendor->operation->name;
-        size_t j = 0;
+        size_t j = 0; /* its number in the report */
         for (; j < report->manifest_kernel_count; j++) {
             const struct healcl_manifest_kernel *other = &report->manifest_kernels[j];
             if (strcmp(other->name, kernel.name) == 0 && strcmp(other->what, what) == 0 &&
-                strcmp(other->manifest, kernel.file) == 0 && other->replaces == !!kernel.replaces &&
-                other->tuned == kernel.is_tuned)
+                strcmp(other->manifest, kernel.file) == 0 &&
+                other->replaces == (kernel.replaces != NULL) && other->tuned == kernel.is_tuned)
                 break;
         }
         if (j == report->manifest_kernel_count) {
@@ -535,6 +585,8 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
     return HEALCL_OK;
 }
 
+/* Runs the warm-up and all repetitions, and fills the report. The caller releases what run holds,
+ * also after an error. */
 static enum healcl_status run_repetitions(struct run *run,
                                           const struct healcl_transcript *transcript,
                                           struct healcl_error *error)
@@ -578,6 +630,9 @@ enum healcl_status healcl_run(const struct healcl_transcript *transcript,
     return healcl_run_traced(transcript, device, options, NULL, report, error);
 }
 
+/* Runs a plan's repetitions and makes a report, which the caller frees. If nothing was compared
+ * with the file, checks at the end that the file has not changed: then the input data may be wrong.
+ */
 enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
                                      struct healcl_device *device,
                                      const struct healcl_run_options *options, struct trace *trace,

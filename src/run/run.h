@@ -38,11 +38,12 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
 }
 
 /* Hands elements [first, first + count) of a result to a sink and records a trace span. The
- * range is the whole result, or a piece if the sink takes pieces. Adds the sink's nanoseconds to
- * *spent. */
+ * range is the whole result, or a piece if the sink takes pieces. Adds the sink's time to
+ * *sink_nanoseconds. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
                              const struct step *step, int64_t first, int64_t count,
-                             const void *data, uint64_t *spent, struct healcl_error *error);
+                             const void *data, uint64_t *sink_nanoseconds,
+                             struct healcl_error *error);
 
 /* Times of one segment. */
 struct segment_result {
@@ -77,8 +78,8 @@ struct executor_class {
     enum healcl_status (*run_segment)(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error);
-    /* Forgets the storages from number `first` on, except kept uploads, so that their segments can
-     * run again. With first = 0, also sets the plan's constants again. */
+    /* Forgets the storages from number `first` on, except kept uploads and the plan's scalars, so
+     * that their segments can run again. */
     enum healcl_status (*rewind)(struct executor *executor, size_t first,
                                  struct healcl_error *error);
     void (*destroy)(struct executor *executor);

@@ -33,8 +33,8 @@ struct healcl_session {
     struct session_result *results; /* by number */
     size_t next_result;             /* next result that the current segment hands out */
     size_t *first_results;          /* by segment */
-    size_t done;                    /* number of segments that have run, from the first one */
-    bool is_lost;                   /* the executor must first forget all storages */
+    size_t segments_run;            /* number of segments that have run, from the first one */
+
     bool is_limited; /* a tensor is larger than one allocation: the device keeps nothing */
     uint64_t exchange_nanoseconds; /* of the current run */
     atomic_bool is_cancelled;
@@ -55,13 +55,15 @@ struct healcl_session {
 
 /* ---------------------------------------------------------------- effects of segments */
 
+/* Whether a step computes a tensor. Uploads do not count: they can be repeated. */
 static bool writes(const struct step *step)
 {
     return step->out && step->kind != STEP_UPLOAD;
 }
 
-/* Whether segments from `first` on can run again after segment s, with the data that are kept
- * now. */
+/* Checks one segment s that has run: can segments from `first` on run again after it? They cannot
+ * if it has written or freed a tensor of a segment before `first`: that tensor would have to be
+ * made again. */
 static enum healcl_status check_again(const struct healcl_session *session, size_t first, size_t s,
                                       struct healcl_error *error)
 {
@@ -69,11 +71,11 @@ static enum healcl_status check_again(const struct healcl_session *session, size
     const struct segment *segment = &plan->segments[s];
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &plan->steps[segment->first_step + i];
-        const struct storage *gone = writes(step)                 ? step->out->storage
-                                     : step->kind == STEP_RELEASE ? step->in[0]->storage
-                                                                  : NULL;
-        if (!gone || gone->id >= plan->segments[first].first_storage ||
-            (!writes(step) && session->uploads[gone->id].is_kept))
+        if (!writes(step) && step->kind != STEP_RELEASE)
+            continue;
+        const struct storage *lost = writes(step) ? step->out->storage : step->in[0]->storage;
+        if (lost->id >= plan->segments[first].first_storage ||
+            (!writes(step) && session->uploads[lost->id].is_kept))
             continue;
         FAIL_FOR(error, HEALCL_USAGE, STATE,
                  "segment %zu cannot run again on its own: segment %zu has %s a tensor of an "
@@ -83,50 +85,54 @@ static enum healcl_status check_again(const struct healcl_session *session, size
     return HEALCL_OK;
 }
 
-/* Whether segments from `first` on can run with the data that earlier segments left. */
+/* Checks that segments from `first` on can run with what earlier segments have left. With limited
+ * memory the device keeps nothing between runs, so only the next segment can run. */
 static enum healcl_status check_order(const struct healcl_session *session, size_t first,
                                       struct healcl_error *error)
 {
-    if (first > session->done)
+    if (first > session->segments_run)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "segment %zu cannot run before segment %zu", first,
-                 session->done);
-    if (session->is_limited && first > 0 && first < session->done)
+                 session->segments_run);
+    if (session->is_limited && first > 0 && first < session->segments_run)
         FAIL_FOR(error, HEALCL_USAGE, STATE,
                  "segment %zu cannot run again on its own: a tensor is larger than one allocation",
                  first);
-    for (size_t s = first; first > 0 && s < session->done; s++)
+    for (size_t s = first; first > 0 && s < session->segments_run; s++)
         TRY(check_again(session, first, s, error));
     return HEALCL_OK;
 }
 
+/* The upload of an input: the caller's data for it, and whether the device keeps it. */
 static struct upload *upload_of(struct healcl_session *session, size_t input)
 {
     return &session->uploads[session->transcript->input_steps[input]->out->storage->id];
 }
 
-/* Where a run of segments from `first` to `end` begins. With inputs that the caller has bound, it
- * is a request, and leaves out what comes before them if that would only be repeated. */
+/* Decides where a run of segments from `first` to `end` begins. If the caller has bound inputs of
+ * later segments, earlier segments would only repeat themselves. They are left out if nothing of
+ * them is needed: no results, no uploads, no sums exchanged with other ranks. */
 static size_t first_of_request(struct healcl_session *session, size_t first, size_t end)
 {
     const struct healcl_tensor_info *inputs = session->transcript->inputs;
-    size_t bound = end;
+    size_t first_bound = end; /* segment with an input that the caller has bound */
     for (size_t i = 0; i < session->plan->uploads; i++)
-        if (upload_of(session, i)->data && inputs[i].segment < bound)
-            bound = inputs[i].segment;
-    if (bound <= first || bound == end || session->options.exchange ||
-        session->first_results[first] < session->first_results[bound] ||
-        check_order(session, bound, NULL) != HEALCL_OK)
+        if (upload_of(session, i)->data && inputs[i].segment < first_bound)
+            first_bound = inputs[i].segment;
+    const bool has_results = session->first_results[first] < session->first_results[first_bound];
+    if (first_bound <= first || first_bound == end || session->options.exchange || has_results ||
+        check_order(session, first_bound, NULL) != HEALCL_OK)
         return first;
     for (size_t i = 0; i < session->plan->uploads; i++)
-        if (inputs[i].segment >= first && inputs[i].segment < bound &&
+        if (inputs[i].segment >= first && inputs[i].segment < first_bound &&
             !upload_of(session, i)->is_filled)
             return first;
-    return bound;
+    return first_bound;
 }
 
 /* ---------------------------------------------------------------- results */
 
-/* Finds the memory for the current result. */
+/* Finds the memory for the result that comes next: the caller's if there is one, otherwise the
+ * session's own, which is kept for later runs. */
 static enum healcl_status result_memory(struct healcl_session *session, char **memory,
                                         struct healcl_error *error)
 {
@@ -139,6 +145,8 @@ static enum healcl_status result_memory(struct healcl_session *session, char **m
     return HEALCL_OK;
 }
 
+/* A sink: copies a piece of a result to its memory. With the last piece the result becomes
+ * available. */
 static enum healcl_status session_take_piece(void *context, const struct step *step, int64_t first,
                                              int64_t count, const void *data,
                                              struct healcl_error *error)
@@ -155,23 +163,24 @@ static enum healcl_status session_take_piece(void *context, const struct step *s
 
 /* ---------------------------------------------------------------- running */
 
+/* Runs `count` segments on the executor, and the exchanges at the end of each. First makes the
+ * executor forget tensors of these segments and later ones. */
 static enum healcl_status run_segments(struct healcl_session *session, size_t first, size_t count,
                                        struct healcl_error *error)
 {
     struct executor *executor = session->executor;
     struct result_sink sink = {.context = session, .take_piece = session_take_piece};
-    /* Number 0 is the scalars' storage. */
-    size_t storage = first > 0 ? session->plan->segments[first].first_storage : !session->is_lost;
+    const size_t first_storage = first > 0 ? session->plan->segments[first].first_storage : 0;
     device_turn_begin(session->device);
-    enum healcl_status status = executor->class->rewind(executor, storage, error);
+    enum healcl_status status = executor->class->rewind(executor, first_storage, error);
     device_turn_end(session->device);
     TRY(status);
-    session->is_lost = false;
+
     for (size_t s = first; s < first + count; s++) {
-        struct segment_result taken = {0};
+        struct segment_result ignored_times = {0};
         session->next_result = session->first_results[s];
-        TRY(executor->class->run_segment(executor, &session->plan->segments[s], &sink, &taken,
-                                         error));
+        TRY(executor->class->run_segment(executor, &session->plan->segments[s], &sink,
+                                         &ignored_times, error));
         const uint64_t start = monotonic_nanoseconds();
         TRY(exchange_segment(executor, session->device, session->plan, s, &session->options,
                              error));
@@ -180,13 +189,14 @@ static enum healcl_status run_segments(struct healcl_session *session, size_t fi
     return HEALCL_OK;
 }
 
+/* Makes a result unavailable. missing: the reason, for the error of whoever asks for it. */
 static void forget_result(struct session_result *result, const char *missing)
 {
     result->data = NULL;
     result->missing = missing;
 }
 
-/* Marks results of segments that run again, and of later segments, as out of date. */
+/* Makes results of a segment and of later ones unavailable, because they are computed anew. */
 static void forget_results(struct healcl_session *session, size_t first_segment,
                            const char *missing)
 {
@@ -194,22 +204,27 @@ static void forget_results(struct healcl_session *session, size_t first_segment,
         forget_result(&session->results[i], missing);
 }
 
-/* After an error the state of tensors is unknown. A device may have handed out fewer results than
- * the host reference, or results of steps that were refused. */
+/* Resets a session after an error: the state of its tensors is unknown. A device may have handed
+ * out fewer results than the host reference, or results of steps that were refused. After a
+ * cancellation the device may be busy, so its storages are only forgotten by the next run. */
 static void start_over(struct healcl_session *session, enum healcl_status status)
 {
     forget_results(session, 0, HAS_FAILED);
     for (size_t i = 0; i < session->plan->storage_count; i++)
         session->uploads[i].is_filled = false;
-    session->done = 0;
-    session->is_lost = true;
-    if (status == HEALCL_CANCELLED) /* the device may be busy */
+    session->segments_run = 0;
+
+    if (status == HEALCL_CANCELLED)
         return;
     device_turn_begin(session->device);
+    /* Errors are ignored: the next run rewinds again. ! silences the warning about that. */
     (void)!session->executor->class->rewind(session->executor, 0, NULL);
     device_turn_end(session->device);
 }
 
+/* Runs `count` segments from number `first` on, in the order that check_order allows, and notes the
+ * facts of the run. After an error all must run again. If payloads were read, checks afterwards
+ * that the file has not changed. */
 static enum healcl_status session_run(struct healcl_session *session, size_t first, size_t count,
                                       struct healcl_error *error)
 {
@@ -220,16 +235,16 @@ static enum healcl_status session_run(struct healcl_session *session, size_t fir
     TRY(check_order(session, first, error));
     if (count == 0)
         return HEALCL_OK;
-    const size_t begin = first_of_request(session, first, first + count);
-    count -= begin - first;
-    first = begin;
+    const size_t request_start = first_of_request(session, first, first + count);
+    count -= request_start - first;
+    first = request_start;
     uint64_t start = monotonic_nanoseconds();
-    uint64_t fallbacks = session->executor->fallback_steps;
+    uint64_t fallbacks_before = session->executor->fallback_steps;
     session->executor->bytes_uploaded = 0;
     session->executor->reads_payloads = false;
     session->exchange_nanoseconds = 0;
     forget_results(session, first, HAS_NOT_RUN);
-    session->done = first;
+    session->segments_run = first;
     if (session->audit)
         audit_begin_run(session->audit);
     enum healcl_status status = run_segments(session, first, count, error);
@@ -242,11 +257,11 @@ static enum healcl_status session_run(struct healcl_session *session, size_t fir
         start_over(session, status);
         return status;
     }
-    session->done = first + count;
+    session->segments_run = first + count;
     session->facts.runs++;
     session->facts.nanoseconds = monotonic_nanoseconds() - start;
     session->facts.bytes_uploaded = session->executor->bytes_uploaded;
-    session->facts.fallbacks = session->executor->fallback_steps - fallbacks;
+    session->facts.fallbacks = session->executor->fallback_steps - fallbacks_before;
     session->facts.dropped_digits = session->executor->dropped_digits;
     session->facts.device_bytes = session->device ? session->device->bytes_live : 0;
     session->facts.device_bytes_peak = session->device ? session->device->bytes_peak : 0;
@@ -256,7 +271,9 @@ static enum healcl_status session_run(struct healcl_session *session, size_t fir
 
 /* ---------------------------------------------------------------- the background */
 
-/* Before the run is waited for, only its callback at the end may read results. */
+/* Whether a run in the background keeps the session from being used. Once it has ended, but is not
+ * yet waited for, only its own thread may use the session: the callback at the end reads results.
+ */
 static bool is_busy(struct healcl_session *session)
 {
     int state = atomic_load(&session->background);
@@ -273,6 +290,8 @@ static bool is_busy(struct healcl_session *session)
                      "the session runs in the background: wait for it"); \
     } while (0)
 
+/* The thread of healcl_session_start. Calls `done` last, with copies: the callback, or another
+ * thread that waits, may end the task. */
 static void *run_in_background(void *context)
 {
     struct healcl_session *session = context;
@@ -288,13 +307,15 @@ static void *run_in_background(void *context)
     return NULL;
 }
 
-/* Joins the thread of a run that was started, once the run has ended. */
+/* Waits for the end of a run in the background. */
 static void session_join(struct healcl_session *session)
 {
     (void)pthread_join(session->thread, NULL);
     atomic_store(&session->background, BACKGROUND_NONE);
 }
 
+/* Starts a run of some segments in a new thread. `done` is called at its end, in that thread. The
+ * session can be used again after healcl_session_wait. */
 enum healcl_status healcl_session_start(struct healcl_session *session, size_t first, size_t count,
                                         void (*done)(void *context, enum healcl_status status),
                                         void *context, struct healcl_error *error)
@@ -321,6 +342,7 @@ bool healcl_session_poll(const struct healcl_session *session)
     return !session || atomic_load(&session->background) != BACKGROUND_RUNS;
 }
 
+/* Waits for a run that was started, and returns its status and error. */
 enum healcl_status healcl_session_wait(struct healcl_session *session, struct healcl_error *error)
 {
     NEED(session, error);
@@ -353,12 +375,16 @@ enum healcl_status healcl_session_run(struct healcl_session *session, struct hea
 
 /* ---------------------------------------------------------------- inputs */
 
+/* Whether the device can keep an input between runs: no step overwrites it, and there is memory for
+ * it. */
 static bool can_keep(const struct healcl_session *session, size_t input)
 {
     return !session->is_limited &&
            !session->is_written[session->transcript->input_steps[input]->out->storage->id];
 }
 
+/* Makes later runs upload the caller's data for an input, which must stay valid; NULL: the file's
+ * payload again. Data may change between runs, so a bound input is never kept. */
 enum healcl_status healcl_session_bind(struct healcl_session *session, size_t input,
                                        const void *data, struct healcl_error *error)
 {
@@ -372,6 +398,8 @@ enum healcl_status healcl_session_bind(struct healcl_session *session, size_t in
     return HEALCL_OK;
 }
 
+/* Decides if an uploaded payload is kept between runs. Inputs that cannot be kept are uploaded each
+ * time. */
 enum healcl_status healcl_session_keep(struct healcl_session *session, size_t input, bool keep,
                                        struct healcl_error *error)
 {
@@ -386,6 +414,8 @@ enum healcl_status healcl_session_keep(struct healcl_session *session, size_t in
 
 /* ---------------------------------------------------------------- results for callers */
 
+/* Returns the address of a result's elements, valid until the next run. If the result is not
+ * available, the error says why. */
 enum healcl_status healcl_session_map(struct healcl_session *session, size_t number,
                                       const void **data, struct healcl_error *error)
 {
@@ -400,27 +430,29 @@ enum healcl_status healcl_session_map(struct healcl_session *session, size_t num
     return HEALCL_OK;
 }
 
+/* Makes later runs write a result to the caller's memory; NULL: to the session's. A result in the
+ * memory that was used before becomes unavailable: the caller may free that now. */
 enum healcl_status healcl_session_receive(struct healcl_session *session, size_t number,
                                           void *memory, struct healcl_error *error)
 {
     NEED_IDLE(session, error);
     NEED_NUMBER("result", number, session->plan->results, error);
     struct session_result *result = &session->results[number];
-    /* The caller may now free memory that other memory has replaced. */
     if (result->data && result->data == result->received && memory != result->received)
         forget_result(result, GIVEN_BACK);
     result->received = memory;
     return HEALCL_OK;
 }
 
+/* Copies a result to memory of exactly its size. */
 enum healcl_status healcl_session_read(struct healcl_session *session, size_t result, void *memory,
                                        size_t bytes, struct healcl_error *error)
 {
     const void *data = NULL;
     TRY(healcl_session_map(session, result, &data, error));
-    size_t wanted = session->transcript->results[result].bytes;
-    if (bytes != wanted)
-        FAIL(error, HEALCL_USAGE, "result %zu has %zu bytes, not %zu", result, wanted, bytes);
+    size_t result_bytes = session->transcript->results[result].bytes;
+    if (bytes != result_bytes)
+        FAIL(error, HEALCL_USAGE, "result %zu has %zu bytes, not %zu", result, result_bytes, bytes);
     if (bytes == 0)
         return HEALCL_OK;
     NEED(memory, error);
@@ -428,6 +460,9 @@ enum healcl_status healcl_session_read(struct healcl_session *session, size_t re
     return HEALCL_OK;
 }
 
+/* Compares a result with the tensor that the file expects. *different: the number of differing
+ * elements, all if the shapes differ. Before a difference is reported, checks that the file has not
+ * changed. */
 enum healcl_status healcl_session_compare(struct healcl_session *session, size_t result,
                                           uint64_t *different, struct healcl_error *error)
 {
@@ -462,6 +497,8 @@ struct healcl_audit_facts healcl_session_audit(const struct healcl_session *sess
 
 /* ---------------------------------------------------------------- opening and closing */
 
+/* Allocates the session's tables. Finds the inputs that the plan overwrites, and the number of each
+ * segment's first result. */
 static enum healcl_status init_tables(struct healcl_session *session, struct healcl_error *error)
 {
     const struct plan *plan = session->plan;
@@ -483,12 +520,15 @@ static enum healcl_status init_tables(struct healcl_session *session, struct hea
     return HEALCL_OK;
 }
 
+/* Opens the executor of a session with its options. If a tensor is larger than one allocation,
+ * tensors are moved in slices, and memory is limited to the device's. Exchanges need whole sums on
+ * the device, so they cannot be combined with that. */
 static enum healcl_status open_session(struct healcl_session *session, struct healcl_device *device,
                                        struct healcl_error *error)
 {
     const struct healcl_session_options *options = &session->options;
     session->is_limited = device && executor_check_device(session->plan, device, NULL) != HEALCL_OK;
-    if (session->is_limited && options->exchange) /* exchanged sums must be on the device */
+    if (session->is_limited && options->exchange)
         return executor_check_device(session->plan, device, error);
     TRY(init_tables(session, error));
     TRY(executor_open(session->plan, device, &session->device, &session->executor, error));
@@ -504,6 +544,8 @@ static enum healcl_status open_session(struct healcl_session *session, struct he
     return HEALCL_OK;
 }
 
+/* Opens a session: a transcript that runs repeatedly on a device, or on the host reference if
+ * device is NULL. After an error *result is unchanged. */
 enum healcl_status healcl_session_open(const struct healcl_transcript *transcript,
                                        struct healcl_device *device,
                                        const struct healcl_session_options *options,
@@ -516,7 +558,7 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
         options = &defaults;
     if (!options->exchange && healcl_transcript_split_facts(transcript).exchanges > 0)
         FAIL(error, HEALCL_USAGE, "a part of a transcript needs a function that exchanges sums");
-    if (!(options->audit_share >= 0 && options->audit_share <= 1))
+    if (!(options->audit_share >= 0 && options->audit_share <= 1)) /* this refuses a NaN, too */
         FAIL(error, HEALCL_USAGE, "an audit's share of the time must be from 0 to 1");
     if (options->audit_share > 0 && !device)
         FAIL(error, HEALCL_USAGE, "an audit of the host reference would compare it with itself");
@@ -534,6 +576,7 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
     return HEALCL_OK;
 }
 
+/* Closes a session, also one that was opened only in part. Waits for a run in the background. */
 void healcl_session_close(struct healcl_session *session)
 {
     if (!session)

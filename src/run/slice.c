@@ -1,5 +1,9 @@
 #include "run/slice.h"
 
+/* Makes a step that works on a part of another step's operands: `size` indices of one axis, from
+ * `start` on. Each operand that is cut gets its own storage, which holds just the span of the part;
+ * slice->first says where that begins in the whole storage. all: also operands that are not cut get
+ * one. The plan's scalars stay where they are. */
 void slice_init(struct slice *slice, const struct step *step, const struct slices *slices,
                 int64_t start, int64_t size, uint32_t first_id, bool all)
 {
@@ -11,10 +15,11 @@ void slice_init(struct slice *slice, const struct step *step, const struct slice
         struct tensor *tensor = &slice->tensors[i];
         struct layout *layout = &tensor->layout;
         slice->first[i] = 0;
-        if (!whole || (slices->axis[i] < 0 && !all))
+        const bool is_cut = slices->axis[i] >= 0;
+        if (!whole || (!is_cut && !all))
             continue;
         *tensor = *whole;
-        if (slices->axis[i] >= 0)
+        if (is_cut)
             *layout = layout_narrow(layout, (uint32_t)slices->axis[i], start, size);
         if (!whole->storage->scalars) {
             slice->first[i] = layout->offset;
@@ -32,6 +37,9 @@ void slice_init(struct slice *slice, const struct step *step, const struct slice
     }
 }
 
+/* Converts the position of an element in a part to its position in the whole tensor, both in C
+ * order. `axis` has `full` indices in the whole, and those from `start` on in the part. NO_AXIS:
+ * the part is the whole. */
 int64_t slice_element(const struct layout *part, int axis, int64_t start, int64_t full,
                       int64_t position)
 {

@@ -11,9 +11,11 @@
 
 /* ---------------------------------------------------------------- what the host keeps */
 
-/* Takes a spare buffer if one fits: new pages cost more than the copy to them. */
-static enum healcl_status make_held(struct spill *spill, const struct storage *storage,
-                                    struct healcl_error *error)
+/* Makes sure that the host has memory for the contents of a storage. Takes a spare buffer of the
+ * same size if there is one: new pages cost more time than the copy to them. One byte more is
+ * allocated, so that an empty storage has memory, too. */
+static enum healcl_status ensure_held(struct spill *spill, const struct storage *storage,
+                                      struct healcl_error *error)
 {
     uint64_t bytes = storage_bytes(storage) + 1;
     char **held = &spill->held[storage->id];
@@ -31,6 +33,8 @@ static enum healcl_status make_held(struct spill *spill, const struct storage *s
     return HEALCL_OK;
 }
 
+/* Discards the host's copy of a storage. Its memory becomes spare, in place of the smallest spare
+ * buffer, which is freed. */
 static void spill_forget(struct spill *spill, const struct storage *storage)
 {
     char **held = &spill->held[storage->id];
@@ -46,7 +50,8 @@ static void spill_forget(struct spill *spill, const struct storage *storage)
     *held = NULL;
 }
 
-/* Returns elements [first, first + count) of an upload's data. */
+/* Reads elements [first, first + count) of an upload: from the caller's data, or by decoding the
+ * file's payload. Pages of the file are then released: memory is what this executor lacks. */
 static enum healcl_status read_upload(struct device_executor *self, const struct step *upload,
                                       int64_t first, int64_t count, void *memory,
                                       struct healcl_error *error)
@@ -67,17 +72,20 @@ static enum healcl_status read_upload(struct device_executor *self, const struct
     return HEALCL_OK;
 }
 
+/* Makes the host keep a storage's contents. They begin with those of its upload, if it has one. */
 static enum healcl_status spill_hold(struct device_executor *self, const struct storage *storage,
                                      struct healcl_error *error)
 {
     struct spill *spill = self->spill;
     const struct step *upload = spill->memory.states[storage->id].upload;
-    TRY(make_held(spill, storage, error));
+    TRY(ensure_held(spill, storage, error));
     return upload ? read_upload(self, upload, 0, storage->elements, spill->held[storage->id], error)
                   : HEALCL_OK;
 }
 
-/* Only a conversion can fail here: base64 and header were checked with the plan. */
+/* Checks the payload of an upload that is not needed on the device yet, so that errors come in the
+ * order of the transcript. Base64 and header were checked with the plan: only a conversion to a
+ * smaller dtype can fail. */
 static enum healcl_status check_upload(struct device_executor *self, const struct storage *storage,
                                        struct healcl_error *error)
 {
@@ -94,6 +102,8 @@ static enum healcl_status check_upload(struct device_executor *self, const struc
 
 /* ---------------------------------------------------------------- moves */
 
+/* Performs one move that plan/memory.h has decided. See enum memory_move for what each kind does.
+ */
 static enum healcl_status do_move(struct device_executor *self, enum memory_move kind,
                                   const struct storage *storage, struct healcl_error *error)
 {
@@ -107,7 +117,7 @@ static enum healcl_status do_move(struct device_executor *self, enum memory_move
     case MEMORY_MOVE_CHECK: return check_upload(self, storage, error);
     case MEMORY_MOVE_HOLD: return spill_hold(self, storage, error);
     case MEMORY_MOVE_SPILL:
-        TRY(make_held(spill, storage, error));
+        TRY(ensure_held(spill, storage, error));
         return memory->memory ? device_read(launcher->device, memory, 0, bytes,
                                             spill->held[storage->id], error)
                               : HEALCL_OK;
@@ -120,6 +130,9 @@ static enum healcl_status do_move(struct device_executor *self, enum memory_move
     return HEALCL_OK;
 }
 
+/* Performs a move with its trace span and adds its time to the cost of limited memory. Freeing
+ * takes no time. Nor is the first upload of a payload such a cost: it is needed without a limit,
+ * too. */
 static enum healcl_status spill_move(void *context, enum memory_move kind,
                                      const struct storage *storage, struct healcl_error *error)
 {
@@ -132,17 +145,19 @@ static enum healcl_status spill_move(void *context, enum memory_move kind,
     struct spill *spill = self->spill;
     if (kind == MEMORY_MOVE_DROP || kind == MEMORY_MOVE_FORGET)
         return do_move(self, kind, storage, error);
-    bool is_first = kind == MEMORY_MOVE_UPLOAD && !spill->memory.states[storage->id].streamed;
+    bool is_first_upload =
+        kind == MEMORY_MOVE_UPLOAD && !spill->memory.states[storage->id].streamed;
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(self->base.trace, "memory", names[kind]);
     enum healcl_status status = do_move(self, kind, storage, error);
     trace_end(self->base.trace, span);
-    if (!is_first)
+    if (!is_first_upload)
         spill->nanoseconds += monotonic_nanoseconds() - start;
     return status;
 }
 
-/* Called when the device is about to exceed its limit. */
+/* Called by the device before it would exceed its limit: moves tensors to the host until `bytes`
+ * bytes are free. */
 static enum healcl_status spill_make_room(void *context, uint64_t bytes, struct healcl_error *error)
 {
     return memory_make_room(&((struct device_executor *)context)->spill->memory, bytes, error);
@@ -150,6 +165,8 @@ static enum healcl_status spill_make_room(void *context, uint64_t bytes, struct 
 
 /* ---------------------------------------------------------------- life */
 
+/* Limits the device memory of an executor. plan/memory.h plans which tensors are on the device at
+ * each step; the executor performs its moves. */
 enum healcl_status device_executor_limit(struct executor *executor, uint64_t limit,
                                          struct healcl_error *error)
 {
@@ -159,7 +176,9 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t lim
     NEED_MEMORY(spill, error);
     spill->limit = limit;
     spill->mover =
-        (struct memory_mover){spill_move, self, self->launcher.device->info.max_allocation_bytes};
+        (struct memory_mover){.move = spill_move,
+                              .context = self,
+                              .allocation = self->launcher.device->info.max_allocation_bytes};
     spill->held = calloc(plan->storage_count + 1, sizeof *spill->held);
     enum healcl_status status = spill->held
                                     ? memory_init(&spill->memory, plan, limit, &spill->mover, error)
@@ -174,6 +193,7 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t lim
     return HEALCL_OK;
 }
 
+/* Discards all copies of the host, so that the plan can run from its beginning. */
 void spill_reset(struct device_executor *self)
 {
     const struct plan *plan = self->launcher.plan;
@@ -183,6 +203,7 @@ void spill_reset(struct device_executor *self)
     self->spill->nanoseconds = 0;
 }
 
+/* Ends the limit of device memory, and frees all copies of the host. */
 void spill_free(struct device_executor *self)
 {
     device_limit_memory(self->launcher.device, 0, NULL, NULL);
@@ -196,16 +217,20 @@ void spill_free(struct device_executor *self)
 
 /* ---------------------------------------------------------------- steps */
 
-/* Bytes that tensors may use besides scratch memory, derived tables and pending results. */
-static uint64_t room(const struct device_executor *self)
+/* Bytes that tensors may use: the limit, without scratch memory, derived tables and pending
+ * results, which are on the device beside them. */
+static uint64_t room_for_tensors(const struct device_executor *self)
 {
     const struct healcl_device *device = self->launcher.device;
     const struct spill *spill = self->spill;
     uint64_t used = device->bytes_live - device->bytes_pooled;
-    uint64_t beside = used > spill->memory.resident ? used - spill->memory.resident : 0;
-    return spill->limit > beside ? spill->limit - beside : 0;
+    uint64_t other_bytes = used > spill->memory.resident ? used - spill->memory.resident : 0;
+    return spill->limit > other_bytes ? spill->limit - other_bytes : 0;
 }
 
+/* Whether the operands of a step may not fit beside the tensors that are on the device now. An
+ * operand that is there already counts twice: this is only an estimate. The executor then hands out
+ * pending results first, which need memory. */
 bool spill_is_short(struct device_executor *self, size_t number)
 {
     const struct step *step = &self->launcher.plan->steps[number];
@@ -213,10 +238,11 @@ bool spill_is_short(struct device_executor *self, size_t number)
     for (int i = 0; i < STEP_OPERANDS; i++)
         if (step_operand(step, i) && step->kind != STEP_RELEASE)
             bytes += storage_bytes(step_operand(step, i)->storage);
-    return self->spill->memory.resident + bytes > room(self);
+    return self->spill->memory.resident + bytes > room_for_tensors(self);
 }
 
-/* Derived tables may use a part of the memory. */
+/* Forgets all derived tables if they take more than a quarter of the limit. They are computed again
+ * when needed. */
 static void limit_derived(struct device_executor *self)
 {
     enum { DERIVED_SHARE = 4 };
@@ -227,6 +253,8 @@ static void limit_derived(struct device_executor *self)
 
 /* ---------------------------------------------------------------- slices */
 
+/* Uploads the slice of operand i that a step reads: from the host's copy of the storage, or from
+ * its upload if that is all the storage has. */
 static enum healcl_status upload_slice(struct device_executor *self, const struct step *step,
                                        const struct slice *slice, int i, struct healcl_error *error)
 {
@@ -251,23 +279,28 @@ static enum healcl_status upload_slice(struct device_executor *self, const struc
     return status;
 }
 
+/* Cuts one slice of a step, at spill->start, and uploads the parts that it reads. The slice's
+ * storages get the numbers behind the plan's. Slices of a sum's terms add to the same output: all
+ * but the first must not clear it. */
 static enum healcl_status begin_slice(struct device_executor *self, const struct step *step,
                                       struct slice *slice, int64_t size, struct healcl_error *error)
 {
     const struct slices *slices = &self->spill->slices;
     const int64_t start = self->spill->start;
-    slice_init(slice, step, slices, start, size, (uint32_t)self->launcher.plan->storage_count + 1,
-               false);
-    if (step->kind == STEP_MODMUL_AXIS_SUM && slices->axis[STEP_OUT] < 0 && start > 0)
-        slice->step.value[0] = 0; /* later terms are added to the earlier ones */
+    const uint32_t first_id = (uint32_t)self->launcher.plan->storage_count + 1;
+    slice_init(slice, step, slices, start, size, first_id, false);
+    const bool cuts_terms = step->kind == STEP_MODMUL_AXIS_SUM && slices->axis[STEP_OUT] < 0;
+    if (cuts_terms && start > 0)
+        slice->step.value[0] = 0; /* adds to the sum of earlier slices */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(step, i);
         if (slices->axis[i] >= 0 && slice_is_read(step, slices, i, size))
             TRY(upload_slice(self, step, slice, i, error));
-        /* The operand of a chain in the place of out must exist in a slice too. */
-        if (i == STEP_OUT || step->kind != STEP_CHAIN || !tensor ||
-            tensor->storage != step->out->storage ||
-            !layout_same_elements(&tensor->layout, &step->out->layout))
+        /* A chain may work in place: then an input is the output, in the slice too. */
+        const bool is_in_place = i != STEP_OUT && step->kind == STEP_CHAIN && tensor &&
+                                 tensor->storage == step->out->storage &&
+                                 layout_same_elements(&tensor->layout, &step->out->layout);
+        if (!is_in_place)
             continue;
         slice->step.in[i] = slice->step.out;
         if (!slice_is_read(step, slices, STEP_OUT, size))
@@ -276,6 +309,8 @@ static enum healcl_status begin_slice(struct device_executor *self, const struct
     return HEALCL_OK;
 }
 
+/* Reads a slice's output back to the host's copy of the whole output. An output that is not cut
+ * stays on the device for the next slice. */
 static enum healcl_status end_slice(struct device_executor *self, const struct step *step,
                                     const struct slice *slice, struct healcl_error *error)
 {
@@ -288,7 +323,8 @@ static enum healcl_status end_slice(struct device_executor *self, const struct s
         spill->held[whole->id] + (size_t)slice->first[STEP_OUT] * dtype_size(whole->dtype), error);
 }
 
-/* Reads the checks while the slice is current. If there are no checks, it does not wait. */
+/* Runs one slice of a step. What its checks have found is read before the next slice, while the
+ * index of a bad element can still be converted. Without checks it does not wait. */
 static enum healcl_status run_slice(struct device_executor *self, const struct step *step,
                                     struct slice *slice, int64_t size, struct healcl_error *error)
 {
@@ -305,12 +341,14 @@ static enum healcl_status run_slice(struct device_executor *self, const struct s
     return status;
 }
 
+/* Runs a step slice by slice along one axis: its operands do not fit on the device together. The
+ * slice that is running is noted in self->spill, for messages. */
 static enum healcl_status run_slices(struct device_executor *self, const struct step *step,
                                      const struct slices *slices, struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
     struct spill *spill = self->spill;
-    self->status_is_clear = false;
+    self->status_is_unused = false;
     spill->slices = *slices;
     for (spill->start = 0; spill->start < slices->size && status == HEALCL_OK;
          spill->start += slices->most) {
@@ -327,7 +365,7 @@ static enum healcl_status run_slices(struct device_executor *self, const struct 
 
 /* ---------------------------------------------------------------- results and refusals */
 
-/* Hands out a result. A result that only the host has is packed. */
+/* Hands out a result. If only the host has it, packs it from the host's copy. */
 static enum healcl_status spill_hand_out(struct device_executor *self, const struct step *step,
                                          struct healcl_error *error)
 {
@@ -346,6 +384,8 @@ static enum healcl_status spill_hand_out(struct device_executor *self, const str
     return status;
 }
 
+/* Runs a step, by number, with limited memory. plan/memory.h moves its operands to the device
+ * first, or has the step run in slices or on the host. */
 enum healcl_status spill_run_step(struct device_executor *self, size_t number,
                                   struct healcl_error *error)
 {
@@ -354,7 +394,7 @@ enum healcl_status spill_run_step(struct device_executor *self, size_t number,
     struct slices slices;
     if (spill_is_short(self, number))
         limit_derived(self);
-    memory->room = room(self);
+    memory->room = room_for_tensors(self);
     TRY(memory_begin_step(memory, number, &slices, error));
     if (slices.most > 0)
         TRY(run_slices(self, step, &slices, error));
@@ -368,6 +408,9 @@ enum healcl_status spill_run_step(struct device_executor *self, size_t number,
     return memory_end_step(memory, &slices, error);
 }
 
+/* Writes the index of a bad element that a check has found in input i. `position` counts in
+ * `elements`, which is only a slice of the operand if a step runs in slices; the index is that in
+ * the whole operand. spill may be NULL. */
 void spill_index_text(const struct spill *spill, int i, const struct layout *elements,
                       int64_t position, char text[SHAPE_TEXT_SIZE])
 {

@@ -18,12 +18,15 @@ static int64_t tensor_byte_count(const struct healcl_tensor *tensor)
 
 /* ---------------------------------------------------------------- handles */
 
+/* Ends one owner's use of `handles`: the queue's or a handle's. The last one frees it. */
 static void disown(struct handles *handles)
 {
     if (atomic_fetch_sub(&handles->owners, 1) == 1)
         free(handles);
 }
 
+/* Makes a handle for a view, and puts it at the front of the queue's list. The handle also is an
+ * owner of queue->handles, because it may live longer than the queue. */
 struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view)
 {
     struct healcl_tensor *tensor = malloc(sizeof *tensor);
@@ -42,6 +45,7 @@ struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct 
     return tensor;
 }
 
+/* Frees a handle's own memory, and ends its use of the shared `handles`. */
 static void free_handle(struct healcl_tensor *tensor)
 {
     struct handles *handles = tensor->handles;
@@ -49,6 +53,8 @@ static void free_handle(struct healcl_tensor *tensor)
     disown(handles);
 }
 
+/* Takes a released handle out of its queue: out of the list, unmapped, without a use of its
+ * storage. Called by the queue's thread. */
 static void forget_handle(struct healcl_tensor *tensor)
 {
     struct healcl_queue *queue = tensor->queue;
@@ -63,22 +69,27 @@ static void forget_handle(struct healcl_tensor *tensor)
     queue_drop(queue, &tensor->view);
 }
 
+/* Frees the handles that any thread has released: only the queue's thread may change the queue. If
+ * the plan has no more room for their releases, waits until it can be cleared. */
 enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl_error *error)
 {
-    struct healcl_tensor *tensor;
-    while ((tensor = atomic_load(&queue->handles->released))) {
+    struct healcl_tensor *tensor = atomic_load(&queue->handles->released);
+    while (tensor) {
         if (queue->eager.plan.step_count == EAGER_STEPS_MAX)
             TRY(queue_await(queue, error));
-        /* Only this function removes handles, so the handles below it do not change. */
+        /* Fails if another thread has put a handle before it, which is then the next to be freed.
+         * Only this function removes handles, so the handles below it do not change. */
         if (!atomic_compare_exchange_weak(&queue->handles->released, &tensor, tensor->released))
             continue;
         forget_handle(tensor);
         free_handle(tensor);
+        tensor = atomic_load(&queue->handles->released);
     }
     return HEALCL_OK;
 }
 
-/* Frees the released handles of a closed queue. Any thread may call this. */
+/* Frees the released handles of a closed queue. Any thread may call this: the exchange gives each
+ * handle to one thread only. */
 static void free_left(struct handles *handles)
 {
     struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL), *before;
@@ -88,6 +99,8 @@ static void free_left(struct handles *handles)
     }
 }
 
+/* Closes the shared `handles` of a queue. Handles that exist still are freed when they are
+ * released. */
 void queue_leave_handles(struct healcl_queue *queue)
 {
     atomic_store(&queue->handles->is_closed, true);
@@ -95,18 +108,19 @@ void queue_leave_handles(struct healcl_queue *queue)
     disown(queue->handles);
 }
 
-/* A thread that closes the queue at the same time finds this handle in the released list, or this
- * thread sees that the queue is closed. */
+/* Puts a handle on the list of released ones, from which the queue's thread frees it. If the queue
+ * is being closed by another thread, either that thread finds the handle in the list, or this one
+ * sees that the queue is closed and frees it. */
 void healcl_tensor_release(struct healcl_tensor *tensor)
 {
     if (!tensor)
         return;
     struct handles *handles = tensor->handles;
     atomic_fetch_add(&handles->owners, 1); /* another thread may free the handle at once */
-    struct healcl_tensor *before = atomic_load(&handles->released);
+    struct healcl_tensor *head = atomic_load(&handles->released);
     do
-        tensor->released = before;
-    while (!atomic_compare_exchange_weak(&handles->released, &before, tensor));
+        tensor->released = head;
+    while (!atomic_compare_exchange_weak(&handles->released, &head, tensor));
     if (atomic_load(&handles->is_closed))
         free_left(handles);
     disown(handles);
@@ -138,6 +152,7 @@ struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *ten
 
 /* ---------------------------------------------------------------- creating */
 
+/* Checks the arguments of functions that make a tensor. */
 static enum healcl_status check_new(const struct healcl_queue *queue, enum healcl_dtype dtype,
                                     uint32_t rank, const int64_t *shape,
                                     struct healcl_tensor **tensor, struct healcl_error *error)
@@ -149,6 +164,7 @@ static enum healcl_status check_new(const struct healcl_queue *queue, enum healc
     return queue_check_dtype(dtype, error);
 }
 
+/* Makes a tensor by calling an operation that takes a shape and a dtype: "zeros" or "empty". */
 static enum healcl_status call_new(struct healcl_queue *queue, const char *operation,
                                    enum healcl_dtype dtype, uint32_t rank, const int64_t *shape,
                                    struct healcl_tensor **tensor, struct healcl_error *error)
@@ -158,6 +174,8 @@ static enum healcl_status call_new(struct healcl_queue *queue, const char *opera
     return healcl_call(queue, operation, 2, arguments, tensor, error);
 }
 
+/* Makes a tensor with the caller's elements, or with zeros if data is NULL. Plans an upload like
+ * that of a transcript, whose payload is the data. */
 enum healcl_status healcl_tensor_create(struct healcl_queue *queue, enum healcl_dtype dtype,
                                         uint32_t rank, const int64_t *shape, const void *data,
                                         struct healcl_tensor **tensor, struct healcl_error *error)
@@ -175,14 +193,16 @@ enum healcl_status healcl_tensor_create(struct healcl_queue *queue, enum healcl_
 
 /* ---------------------------------------------------------------- reading and writing */
 
+/* Copies the elements of a tensor to memory of exactly their size. Waits for all calls before it.
+ * The queue's sink writes to queue->read. */
 enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory, size_t bytes,
                                       struct healcl_error *error)
 {
     NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
-    size_t has = (size_t)tensor_byte_count(tensor);
-    if (bytes != has)
-        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
+    size_t tensor_bytes = (size_t)tensor_byte_count(tensor);
+    if (bytes != tensor_bytes)
+        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", tensor_bytes, bytes);
     NEED(memory || bytes == 0, error);
     TRY(queue_begin_entry(queue, "device_to_host", 1, error));
     /* A large read may wait in the driver, which nothing can cancel. */
@@ -197,6 +217,7 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
     return status;
 }
 
+/* Enqueues a copy between tensors of one queue, also between different layouts. */
 enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct healcl_tensor *to,
                                       struct healcl_error *error)
 {
@@ -210,7 +231,8 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
     return queue_run_entry(queue, NULL, NULL, error);
 }
 
-/* Reads or writes elements that are not contiguous, through a packed tensor. */
+/* Writes elements that are not contiguous: makes a packed tensor of the data, and copies that on
+ * the device. */
 static enum healcl_status tensor_write_view(struct healcl_tensor *tensor, const void *data,
                                             struct healcl_error *error)
 {
@@ -223,14 +245,16 @@ static enum healcl_status tensor_write_view(struct healcl_tensor *tensor, const 
     return status;
 }
 
+/* Writes elements in order with the calls. Large data are not copied, so that it waits for the
+ * write. */
 enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void *data, size_t bytes,
                                        struct healcl_error *error)
 {
     NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
-    size_t has = (size_t)tensor_byte_count(tensor);
-    if (bytes != has)
-        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
+    size_t tensor_bytes = (size_t)tensor_byte_count(tensor);
+    if (bytes != tensor_bytes)
+        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", tensor_bytes, bytes);
     if (bytes == 0)
         return HEALCL_OK;
     NEED(data, error);
@@ -254,6 +278,9 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
 /* The address that represents an empty tensor's elements. */
 static char nothing;
 
+/* Waits for all calls, and maps a contiguous tensor for reading and writing. The device may not
+ * touch it until it is unmapped, so calls refuse it. Memory of 0 bytes cannot be mapped: an empty
+ * tensor gets an address that must not be used. */
 enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
                                      struct healcl_error *error)
 {
@@ -283,6 +310,8 @@ enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
     return HEALCL_OK;
 }
 
+/* Ends a mapping. The host may have written to the tensor, so what was known of its values is
+ * forgotten. */
 enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct healcl_error *error)
 {
     NEED_OPEN(tensor, error);
@@ -304,6 +333,8 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
     return status;
 }
 
+/* Returns the cl_mem that holds a tensor. From now on others may write to it at any time: is_lent
+ * makes calls forget what they know of its values. */
 enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor, void **memory,
                                         size_t *offset_bytes, struct healcl_error *error)
 {
@@ -325,6 +356,8 @@ enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor, void **mem
     return status;
 }
 
+/* Makes a tensor of a cl_mem that belongs to the caller. It is planned as an empty tensor, which
+ * then gets this memory. */
 enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue, enum healcl_dtype dtype,
                                        uint32_t rank, const int64_t *shape, void *memory,
                                        struct healcl_tensor **tensor, struct healcl_error *error)
@@ -333,17 +366,17 @@ enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue, enum healcl_d
     NEED(memory, error);
     if (!queue->device)
         FAIL(error, HEALCL_USAGE, "the host reference cannot adopt OpenCL memory");
-    struct healcl_tensor *made = NULL;
-    TRY(call_new(queue, "empty", dtype, rank, shape, &made, error));
+    struct healcl_tensor *adopted = NULL;
+    TRY(call_new(queue, "empty", dtype, rank, shape, &adopted, error));
     device_turn_begin(queue->device);
     enum healcl_status status =
-        queue->executor->class->take_memory(queue->executor, made->view.storage, memory, error);
+        queue->executor->class->take_memory(queue->executor, adopted->view.storage, memory, error);
     device_turn_end(queue->device);
     if (status != HEALCL_OK) {
-        healcl_tensor_release(made);
+        healcl_tensor_release(adopted);
         return status;
     }
-    made->view.storage->is_lent = true;
-    *tensor = made;
+    adopted->view.storage->is_lent = true;
+    *tensor = adopted;
     return HEALCL_OK;
 }
