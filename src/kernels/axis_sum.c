@@ -34,7 +34,6 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
                                 struct variant_plan *plan)
 {
     struct space *space = &plan->space;
-    int64_t unused_period;
     *space = space_of_sum(step);
     space_simplify(space);
     const uint32_t last = space->rank - 1;
@@ -42,7 +41,7 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
     OBSTACLE_IF(space->operand[OPERAND_OUT].stride[last] != 1 ||
                     space->operand[OPERAND_A].stride[last] != 1,
                 "rows are not contiguous");
-    OBSTACLE_IF(!moduli_are_periodic(step, Q, &unused_period), "moduli do not repeat");
+    OBSTACLE_IF(!moduli_are_periodic(step, Q), "moduli do not repeat");
     return NULL;
 }
 
@@ -69,12 +68,11 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     const struct layout *a = &step->in[INPUT_A]->layout;
     const uint32_t summed_axis = (uint32_t)step->value[0], last = a->rank - 1;
     const int64_t terms = a->shape[summed_axis], k = a->shape[last];
-    int64_t unused_period;
     RETURN_OBSTACLE(sum_vectors_obstacle(device, terms, LANES));
     OBSTACLE_IF(k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[summed_axis] != k ||
                     terms * k < ROW_MIN,
                 "terms do not form contiguous rows");
-    OBSTACLE_IF(!moduli_are_periodic(step, Q, &unused_period), "moduli do not repeat");
+    OBSTACLE_IF(!moduli_are_periodic(step, Q), "moduli do not repeat");
     /* The kernel itself follows the summed axis and the last one: its space has neither. */
     struct layout a_rows = layout_drop_axis(a, last);
     struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);

@@ -1,23 +1,24 @@
 /* The tables and checks of inputs that a step needs. */
 #include "kernels/derived.h"
 
-/* A table of one input, with an element for each of a layout. */
+/* A table that depends on input i alone, with one element for each element of a layout. */
 static struct table table_of(enum derived_kind kind, int i, const struct layout *layout,
-                             size_t size)
+                             size_t element_bytes)
 {
     return (struct table){.key = {.kind = kind, .layout = *layout},
                           .inputs = {i, NO_INPUT, NO_INPUT},
                           .layout = *layout,
-                          .from = SLOT_NONE,
+                          .computed_from = SLOT_NONE,
                           .count = layout_elements(layout),
-                          .size = size};
+                          .element_bytes = element_bytes};
 }
 
-/* Its key does not depend on the number of axes. */
+/* Adds a table of struct modulus for elements of input i. Its key drops axes of size 1, but keeps
+ * at least one axis. So steps with views of different rank share the table. */
 static int modulus_table(struct launcher *self, int i, const struct layout *layout)
 {
     struct table table = table_of(DERIVED_MODULI, i, layout, sizeof(struct modulus));
-    table.has_rows = true;
+    table.longer_serves = true;
     for (uint32_t axis = layout->rank; axis-- > 0;)
         if (layout->shape[axis] == 1)
             table.key.layout = layout_drop_axis(&table.key.layout, axis);
@@ -26,34 +27,36 @@ static int modulus_table(struct launcher *self, int i, const struct layout *layo
     return template_add_table(self, &table);
 }
 
-/* struct modulus, or its lanes, for each scalar of the plan. The plan has checked the scalars that
- * are moduli. Any other scalar counts as 1. */
-static int scalar_table(struct launcher *self, enum derived_kind kind, size_t size)
+/* Adds a table of struct modulus, or its lanes, for each scalar of the plan. The plan has checked
+ * the scalars that are moduli. Any other scalar counts as 1. */
+static int scalar_table(struct launcher *self, enum derived_kind kind, size_t element_bytes)
 {
-    struct table table = table_of(kind, NO_INPUT, &(struct layout){.rank = 0}, size);
+    struct table table = table_of(kind, NO_INPUT, &(struct layout){.rank = 0}, element_bytes);
     table.count = (int64_t)self->plan->constants.count;
     return template_add_table(self, &table);
 }
 
+/* The table has each distinct modulus once, in C order. So axes along which moduli change get the
+ * strides of a contiguous tensor, and axes that repeat them keep stride 0. */
 struct layout modulus_operand(const struct step *step, int i)
 {
-    struct layout operand = step->in[i]->layout, own = layout_own_elements(&operand);
-    struct layout packed = layout_packed(&own);
-    operand.offset = 0; /* of a scalar: see job_move_scalar */
+    struct layout operand = step->in[i]->layout;
+    const struct layout distinct = layout_own_elements(&operand), packed = layout_packed(&distinct);
+    operand.offset = 0; /* a scalar's offset is added by job_move_scalar */
     if (step->in[i]->storage->scalars)
         return operand;
-    for (uint32_t axis = 0, own_axis = 0; axis < operand.rank; axis++)
+    for (uint32_t axis = 0, packed_axis = 0; axis < operand.rank; axis++)
         if (operand.stride[axis] != 0)
-            operand.stride[axis] = packed.stride[own_axis++];
+            operand.stride[axis] = packed.stride[packed_axis++];
     return operand;
 }
 
 int derive_moduli(struct launcher *self, const struct step *step, int i)
 {
-    struct layout own = layout_own_elements(&step->in[i]->layout);
+    const struct layout distinct = layout_own_elements(&step->in[i]->layout);
     return step->in[i]->storage->scalars
                ? scalar_table(self, DERIVED_SCALARS, sizeof(struct modulus))
-               : modulus_table(self, i, &own);
+               : modulus_table(self, i, &distinct);
 }
 
 int derive_modulus_vector(struct launcher *self, const struct step *step, int i)
@@ -64,48 +67,52 @@ int derive_modulus_vector(struct launcher *self, const struct step *step, int i)
     return modulus_table(self, i, &vector);
 }
 
-bool moduli_are_periodic(const struct step *step, int i, int64_t *k)
+bool moduli_are_periodic(const struct step *step, int i)
 {
     enum { PERIOD_MAX = 4096 };
-    const struct layout *input = &step->in[i]->layout;
-    struct layout own = layout_own_elements(input);
-    bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
-    *k = layout_elements(&own);
-    return step->in[i]->storage->scalars ||
-           (*k <= PERIOD_MAX && (*k == 1 || (varies_last && own.shape[own.rank - 1] == *k)));
+    const struct layout *moduli = &step->in[i]->layout;
+    const struct layout distinct = layout_own_elements(moduli);
+    const int64_t k = layout_elements(&distinct);
+    if (step->in[i]->storage->scalars || k == 1)
+        return true;
+    const uint32_t last = moduli->rank - 1;
+    const bool vary_along_last_only = moduli->stride[last] != 0 && moduli->shape[last] == k;
+    return k <= PERIOD_MAX && vary_along_last_only;
 }
 
 struct periodic_moduli derive_periodic_moduli(struct launcher *self, const struct step *step, int i)
 {
-    struct layout own = layout_own_elements(&step->in[i]->layout);
-    const size_t size = sizeof(struct scalar_lanes);
+    const struct layout distinct = layout_own_elements(&step->in[i]->layout);
+    const size_t lanes_bytes = sizeof(struct scalar_lanes);
     struct periodic_moduli moduli = {.table = SLOT_NONE, .k = 1, .period = 1};
     if (step->in[i]->storage->scalars) {
-        moduli.lanes = scalar_table(self, DERIVED_SCALAR_LANES, size);
+        moduli.lanes = scalar_table(self, DERIVED_SCALAR_LANES, lanes_bytes);
         return moduli;
     }
-    moduli.k = moduli.period = layout_elements(&own); /* lcm(k, 8) / 8 */
-    for (int64_t power = 8; power > 1 && moduli.period % 2 == 0; power /= 2)
+    /* lcm(k, 8) / 8 = k / gcd(k, 8): at most three factors of 2 are divided out. */
+    moduli.k = moduli.period = layout_elements(&distinct);
+    for (int64_t power = LANES; power > 1 && moduli.period % 2 == 0; power /= 2)
         moduli.period /= 2;
-    moduli.table = modulus_table(self, i, &own);
-    struct table table = table_of(DERIVED_LANE_MODULI, i, &own, size);
-    table.count = moduli.period;
-    table.from = moduli.table;
-    moduli.lanes = template_add_table(self, &table);
+    moduli.table = modulus_table(self, i, &distinct);
+    struct table lanes = table_of(DERIVED_LANE_MODULI, i, &distinct, lanes_bytes);
+    lanes.count = moduli.period;
+    lanes.computed_from = moduli.table;
+    moduli.lanes = template_add_table(self, &lanes);
     return moduli;
 }
 
-/* A table of twiddles [k,n], or [k], which also depends on another tensor. */
-static struct table twiddle_table(enum derived_kind kind, const struct step *step, int twiddles,
-                                  int other, size_t size)
+/* A table of twiddles for input `factors`, [k,n] or [k]. It also depends on another input with an
+ * element for each of the k rows. */
+static struct table twiddle_table(enum derived_kind kind, const struct step *step, int factors,
+                                  int other, size_t element_bytes)
 {
-    struct layout layout = step->in[twiddles]->layout;
-    if (layout.rank == 1)
+    struct layout layout = step->in[factors]->layout;
+    if (layout.rank == 1) /* as [k,1] */
         layout = layout_insert_axis(&layout, 1, 1, 1);
-    struct table table = table_of(kind, twiddles, &layout, size);
+    struct table table = table_of(kind, factors, &layout, element_bytes);
     table.inputs[1] = other;
     table.key.others = step->in[other]->layout;
-    table.has_rows = true;
+    table.longer_serves = true;
     return table;
 }
 
@@ -115,7 +122,8 @@ static int derive_twiddles(struct launcher *self, const struct step *step, int i
     return template_add_table(self, &table);
 }
 
-/* An extra axis of the key has q's offset and stride. */
+/* Twiddles [k] of n_inv times factors. They depend on three tensors, but a key has two layouts. An
+ * extra axis of the first layout therefore has q's offset and stride. */
 static int derive_scales(struct launcher *self, const struct step *step)
 {
     const struct layout *q = &step->in[Q]->layout;
@@ -123,7 +131,7 @@ static int derive_scales(struct launcher *self, const struct step *step)
         twiddle_table(DERIVED_SCALED_TWIDDLES, step, FACTORS, N_INV, sizeof(struct twiddle));
     table.inputs[2] = Q;
     table.key.layout = layout_insert_axis(&table.key.layout, 0, q->offset, q->stride[0]);
-    table.has_rows = false;
+    table.longer_serves = false; /* that extra axis comes first */
     table.count = q->shape[0];
     return template_add_table(self, &table);
 }
@@ -133,10 +141,11 @@ enum healcl_status derive_transform(struct launcher *self, const struct step *st
 {
     tables->q = modulus_table(self, Q, &step->in[Q]->layout);
     tables->twiddles = derive_twiddles(self, step, PSI);
-    tables->n_inv = step->in[FACTORS] ? derive_scales(self, step)
-                    : step->in[N_INV] ? derive_twiddles(self, step, N_INV)
-                                      : SLOT_NONE;
-    tables->permutation = SLOT_NONE;
+    tables->n_inv = tables->permutation = SLOT_NONE;
+    if (step->in[FACTORS])
+        tables->n_inv = derive_scales(self, step);
+    else if (step->in[N_INV])
+        tables->n_inv = derive_twiddles(self, step, N_INV);
     return step->in[PERMUTATION] ? derive_permutation(self, step, &tables->permutation, error)
                                  : HEALCL_OK;
 }
@@ -145,27 +154,30 @@ int derive_lane_twiddles(struct launcher *self, const struct step *step, int twi
                          uint32_t word_bits)
 {
     struct table table = twiddle_table(DERIVED_LANE_TWIDDLES, step, PSI, Q, word_bits / 8);
-    const struct layout *layout = &table.layout;
-    table.key.size = word_bits;
-    table.from = twiddles;
-    table.count = layout->shape[0] * (int64_t)ntt_lane_twiddles((uint64_t)layout->shape[1]);
+    const int64_t k = table.layout.shape[0], n = table.layout.shape[1];
+    table.key.word_bits = word_bits;
+    table.computed_from = twiddles;
+    table.count = k * (int64_t)ntt_lane_twiddles((uint64_t)n); /* words */
     return template_add_table(self, &table);
 }
 
 int derive_pass_twiddles(struct launcher *self, const struct step *step, int twiddles,
                          int64_t beside, uint32_t word_bits)
 {
-    struct table table = twiddle_table(DERIVED_PASS_TWIDDLES, step, PSI, Q, word_bits / 4);
-    table.key.first = beside;
-    table.key.size = word_bits;
-    table.from = twiddles;
-    table.has_rows = beside == 0;
-    table.count = table.layout.shape[0] * (beside ? beside : table.layout.shape[1]);
+    const size_t two_words = 2 * word_bits / 8; /* a factor and its quotient */
+    struct table table = twiddle_table(DERIVED_PASS_TWIDDLES, step, PSI, Q, two_words);
+    const int64_t k = table.layout.shape[0], n = table.layout.shape[1];
+    table.key.beside = beside;
+    table.key.word_bits = word_bits;
+    table.computed_from = twiddles;
+    table.longer_serves = beside == 0; /* else k is the last axis: more moduli change all rows */
+    table.count = k * (beside ? beside : n);
     return template_add_table(self, &table);
 }
 
-/* The device computes both permutations together. It needs n elements behind the inverse's n + 1.
- */
+/* Adds the tables of a permutation and of its inverse, uint [n+1] each. The device computes both
+ * together: the inverse shows it whether entries repeat. For that it needs n elements of scratch
+ * memory, which follow the inverse's n + 1. */
 static enum healcl_status derive_permutations(struct launcher *self, const struct step *step,
                                               int *slot, int *inverse, struct healcl_error *error)
 {
@@ -175,11 +187,12 @@ static enum healcl_status derive_permutations(struct launcher *self, const struc
     if (n > INT32_MAX)
         REFUSE_FOR(error, LIMIT, "argument '%s': %lld entries are more than 2^31-1",
                    launcher_refuse(self, step, PERMUTATION), (long long)n);
-    table.count = n + 1;
+    const int64_t with_kind = n + 1; /* the last element gives the permutation's kind */
+    table.count = with_kind;
     *slot = template_add_table(self, &table);
     table.key.kind = DERIVED_INVERSE_PERMUTATION;
-    table.count = 2 * n + 1;
-    table.is_spare = true;
+    table.count = with_kind + n;
+    table.only_for_filling = true; /* see derive_inverse_permutation */
     *inverse = template_add_table(self, &table);
     return HEALCL_OK;
 }
@@ -187,51 +200,54 @@ static enum healcl_status derive_permutations(struct launcher *self, const struc
 enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int *slot,
                                       struct healcl_error *error)
 {
-    int inverse;
-    return derive_permutations(self, step, slot, &inverse, error);
+    int unused_inverse;
+    return derive_permutations(self, step, slot, &unused_inverse, error);
 }
 
 enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step,
                                               int *slot, struct healcl_error *error)
 {
-    int permutation;
-    TRY(derive_permutations(self, step, &permutation, slot, error));
-    self->templates.made->tables[*slot - SLOT_TABLE].is_spare = false;
+    int unused_permutation;
+    TRY(derive_permutations(self, step, &unused_permutation, slot, error));
+    self->templates.made->tables[*slot - SLOT_TABLE].only_for_filling = false;
     return HEALCL_OK;
 }
 
 enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,
                                        int *slot, struct healcl_error *error)
 {
-    const struct layout *layout = &step->in[i]->layout;
-    struct table table = table_of(DERIVED_CRT_INVERSES, i, layout, sizeof(struct twiddle));
-    table.from = derive_modulus_vector(self, step, i);
-    TRY(layout_init(&table.layout, 2, (int64_t[]){table.count, table.count}, table.size, error));
-    table.count *= table.count;
+    const struct layout *moduli = &step->in[i]->layout;
+    const int64_t k = layout_elements(moduli);
+    struct table table = table_of(DERIVED_CRT_INVERSES, i, moduli, sizeof(struct twiddle));
+    table.computed_from = derive_modulus_vector(self, step, i);
+    TRY(layout_init(&table.layout, 2, (int64_t[]){k, k}, table.element_bytes, error));
+    table.count = k * k;
     *slot = template_add_table(self, &table);
     return HEALCL_OK;
 }
 
-/* Elements of input i must be indices of axis value[0] of in[0]. They are in [0, size), or in
- * [-size, size) if negative ones count from the end. */
+/* Elements of input i must be indices of axis value[0] of the first input. With value[1], negative
+ * ones count from the end. The check is a table without elements: it is made again when the indices
+ * were written. */
 static void derive_index_check(struct launcher *self, const struct step *step, int i)
 {
-    struct layout own = layout_own_elements(&step->in[i]->layout);
-    struct table table = table_of(DERIVED_INDEX_CHECK, i, &own, 0);
+    const struct layout distinct = layout_own_elements(&step->in[i]->layout);
+    const bool allows_negative = step->value[1] != 0;
+    struct table table = table_of(DERIVED_INDEX_CHECK, i, &distinct, 0);
     table.count = 0;
-    table.key.size = step->in[0]->layout.shape[step->value[0]];
-    table.key.first = step->value[1] != 0 ? -table.key.size : 0;
+    table.key.index_end = step->in[INPUT_A]->layout.shape[step->value[0]];
+    table.key.index_min = allows_negative ? -table.key.index_end : 0;
     (void)template_add_table(self, &table);
 }
 
 enum healcl_status derive_check(struct launcher *self, const struct step *step, int i,
                                 struct healcl_error *error)
 {
-    int slot;
-    switch (step_check(step, i)) {
+    int unused_slot;
+    switch (step_check(step, i)) { /* most values are checked while a table is filled from them */
     case CHECK_INDEX: derive_index_check(self, step, i); break;
-    case CHECK_PERMUTATION: return derive_permutation(self, step, &slot, error);
-    case CHECK_COPRIME: return derive_crt_inverses(self, step, i, &slot, error);
+    case CHECK_PERMUTATION: return derive_permutation(self, step, &unused_slot, error);
+    case CHECK_COPRIME: return derive_crt_inverses(self, step, i, &unused_slot, error);
     case CHECK_MODULUS:
         if (!step->in[i]->storage->scalars)
             (void)derive_moduli(self, step, i);
@@ -243,9 +259,11 @@ enum healcl_status derive_check(struct launcher *self, const struct step *step, 
 
 int derive_weights(struct launcher *self, const struct step *step)
 {
+    const struct layout *a = &step->in[INPUT_A]->layout; /* [reps,terms,k,n] */
+    const struct tensor *b_0 = step->in[INPUT_B];        /* [s,k,n], constant along n */
     struct table table =
-        table_of(DERIVED_WEIGHTS, 1, &step->in[1]->layout, dtype_size(step->in[1]->storage->dtype));
-    table.key.size = step->in[0]->layout.shape[1];
-    table.count = table.key.size * table.layout.shape[1];
+        table_of(DERIVED_WEIGHTS, INPUT_B, &b_0->layout, dtype_size(b_0->storage->dtype));
+    table.key.terms = a->shape[1];
+    table.count = table.key.terms * b_0->layout.shape[1];
     return template_add_table(self, &table);
 }

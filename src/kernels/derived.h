@@ -14,9 +14,9 @@ struct derived {
     struct derived *next_of_storage, *next_of_bucket;
     uint64_t hash;
     struct derived_key key;
-    uint64_t version;    /* derived_version when it was filled, plus one; 0: it is not filled */
-    size_t scalars;      /* of the plan, if it is a table of them: those that it has */
-    struct buffer table; /* empty before it is filled, and for a check */
+    uint64_t filled_version; /* derived_version when it was filled; 0: it is not filled */
+    size_t scalar_count;     /* of a table of the plan's scalars: those that it has */
+    struct buffer table;     /* empty before it is filled, and for a check */
 };
 
 /* ---------------------------------------------------------------- derived_cache.c */
@@ -29,7 +29,7 @@ enum healcl_status derived_find(struct launcher *self, const struct step *step,
                                 const struct table *table, struct derived **derived,
                                 struct healcl_error *error);
 
-/* Grows when a storage is written that the table is derived from. */
+/* At least 1. Grows when a storage is written that the table is derived from. */
 uint64_t derived_version(const struct launcher *self, const struct step *step,
                          const struct table *table);
 
@@ -104,15 +104,17 @@ enum { HOST_DERIVES_MAX = 1 << 15, HOST_KEEPS_MIN = 256 };
 int derive_moduli(struct launcher *self, const struct step *step, int i);
 struct layout modulus_operand(const struct step *step, int i);
 
-/* Whether the moduli vary along the last axis only, and their period *k is not too long. Input i
- * holds them, as a view of the output's shape. */
-bool moduli_are_periodic(const struct step *step, int i, int64_t *k);
+/* Whether the moduli vary along the last axis only, and their period is not too long. Input i holds
+ * them, as a view of the output's shape. */
+bool moduli_are_periodic(const struct step *step, int i);
 
 /* Periodic moduli as a plain vector, and as vectors of eight lanes for cl/vectors.cl. */
 struct periodic_moduli {
-    int table, lanes; /* slots; table is SLOT_NONE for a scalar */
-    int64_t k;        /* struct modulus in table */
-    int64_t period;   /* vectors in lanes: lcm(k, 8) / 8 */
+    int table; /* slot of struct modulus [k]; SLOT_NONE for a scalar */
+    int lanes; /* slot of struct scalar_lanes [period] */
+    int64_t k; /* 1 for a scalar */
+    int64_t
+        period; /* vectors of eight until the moduli repeat at a vector's start: lcm(k, 8) / 8 */
 };
 
 struct periodic_moduli derive_periodic_moduli(struct launcher *self, const struct step *step,

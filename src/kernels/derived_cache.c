@@ -10,7 +10,9 @@
  * tensors are a small part of all. Only many views of the same elements exceed this limit. */
 enum { DERIVED_TIMES = 4, DERIVED_BYTES = 64 << 20 };
 
-enum { ROWS_LOOKED_AT = 16 /* the latest tables of a storage: it may have any number of views */ };
+/* Of a storage's tables, the latest ones are searched for a longer table: a storage may have any
+ * number of views. */
+enum { LONGER_SEARCHED = 16 };
 
 /* ---------------------------------------------------------------- keys */
 
@@ -23,9 +25,9 @@ static uint64_t hash_layout(const struct layout *layout, uint64_t hash)
 
 static uint64_t hash_key(const struct derived_key *key)
 {
-    const uint64_t parts[] = {(uint64_t)key->kind, (uint64_t)key->first, (uint64_t)key->size,
-                              key->storages[0] | (uint64_t)key->storages[1] << 32,
-                              key->storages[2]};
+    const uint64_t parts[] = {
+        (uint64_t)key->kind, (uint64_t)key->index_min, (uint64_t)key->index_end,
+        key->storages[0] | (uint64_t)key->storages[1] << 32, key->storages[2]};
     return hash_layout(&key->others, hash_layout(&key->layout, XXH3_64bits(parts, sizeof parts)));
 }
 
@@ -38,7 +40,7 @@ static bool same_layout(const struct layout *a, const struct layout *b)
 /* Whether keys differ at most in their layouts. */
 static bool same_but_layouts(const struct derived_key *a, const struct derived_key *b)
 {
-    return a->kind == b->kind && a->first == b->first && a->size == b->size &&
+    return a->kind == b->kind && a->index_min == b->index_min && a->index_end == b->index_end &&
            memcmp(a->storages, b->storages, sizeof a->storages) == 0;
 }
 
@@ -48,15 +50,13 @@ bool derived_same_key(const struct derived_key *a, const struct derived_key *b)
            same_layout(&a->others, &b->others);
 }
 
-/* Whether the elements of one view are all elements of another view, or the first ones along axis
- * 0. */
-static bool begins(const struct layout *view, const struct layout *other)
+/* Whether a view is equal to another one, or to its first part along axis 0. */
+static bool is_first_part(const struct layout *view, const struct layout *whole)
 {
-    struct layout first = *other;
-    if (view->rank < 1 || view->rank != other->rank || view->shape[0] > other->shape[0])
-        return same_layout(view, other);
-    first.shape[0] = view->shape[0];
-    return same_layout(view, &first);
+    struct layout part = *whole;
+    if (view->rank > 0 && view->rank == whole->rank && view->shape[0] <= whole->shape[0])
+        part.shape[0] = view->shape[0];
+    return same_layout(view, &part);
 }
 
 /* Input i of a table; the plan's scalars if it is derived from no input. */
@@ -72,10 +72,17 @@ static bool has_input(const struct table *table, int i)
     return i == 0 || table->inputs[i] != NO_INPUT;
 }
 
-/* The first one has the weights of digit 0. Others follow as axes: storage and offset. */
+static int64_t digits_of(const struct step *step)
+{
+    return step->out->layout.shape[0];
+}
+
+/* A table of weights depends on a tensor for each digit, all with the same strides. The key's first
+ * layout is that of digit 0. For each later digit, an axis of the second layout has the storage and
+ * the offset. */
 static void add_weights(const struct step *step, struct layout *others)
 {
-    others->rank = (uint32_t)step->out->layout.shape[0] - 1;
+    others->rank = (uint32_t)digits_of(step) - 1;
     for (uint32_t i = 0; i < others->rank; i++) {
         const struct tensor *b = step_weights(step, i + 1);
         others->shape[i] = b->storage->id;
@@ -98,12 +105,12 @@ static struct derived_key key_of(const struct launcher *self, const struct step 
 uint64_t derived_version(const struct launcher *self, const struct step *step,
                          const struct table *table)
 {
-    uint64_t version = 0; /* a sum: each version only grows */
+    uint64_t version = 1; /* plus the versions of all storages, which only grow */
     for (int i = 0; i < TABLE_INPUTS; i++)
         if (has_input(table, i))
             version += self->storages[storage_of(self, step, table, i)->id].version;
-    for (int64_t i = 1; table->key.kind == DERIVED_WEIGHTS && i < step->out->layout.shape[0]; i++)
-        version += self->storages[step_weights(step, i)->storage->id].version;
+    for (int64_t digit = 1; table->key.kind == DERIVED_WEIGHTS && digit < digits_of(step); digit++)
+        version += self->storages[step_weights(step, digit)->storage->id].version;
     return version;
 }
 
@@ -114,17 +121,27 @@ static struct derived **bucket_of(const struct derived_cache *cache, uint64_t ha
     return &cache->buckets[hash % DERIVED_BUCKETS];
 }
 
-/* A table of the storage that has at least the rows of a key, and is filled; or NULL. */
-static struct derived *find_rows(const struct device_storage *storage,
-                                 const struct derived_key *key, uint64_t version)
+/* A table that is filled from this version, and begins with the elements of the table that the key
+ * names. Twiddles of more moduli begin with those of fewer, for example. NULL: none was found. */
+static struct derived *find_longer(const struct device_storage *storage,
+                                   const struct derived_key *key, uint64_t version)
 {
-    int left = ROWS_LOOKED_AT;
-    struct derived *found = storage->derived;
-    for (; found && left > 0; found = found->next_of_storage, left--)
-        if (found->version == version + 1 && same_but_layouts(&found->key, key) &&
-            begins(&key->layout, &found->key.layout) && begins(&key->others, &found->key.others))
-            return found;
+    struct derived *longer = storage->derived;
+    for (int left = LONGER_SEARCHED; longer && left > 0; left--, longer = longer->next_of_storage)
+        if (longer->filled_version == version && same_but_layouts(&longer->key, key) &&
+            is_first_part(&key->layout, &longer->key.layout) &&
+            is_first_part(&key->others, &longer->key.others))
+            return longer;
     return NULL;
+}
+
+static struct derived *find_in_bucket(struct derived *first, const struct derived_key *key,
+                                      uint64_t hash)
+{
+    struct derived *found = first;
+    while (found && (found->hash != hash || !derived_same_key(&found->key, key)))
+        found = found->next_of_bucket;
+    return found;
 }
 
 enum healcl_status derived_find(struct launcher *self, const struct step *step,
@@ -137,23 +154,20 @@ enum healcl_status derived_find(struct launcher *self, const struct step *step,
     NEED_MEMORY(cache->buckets, error);
     const struct derived_key key = key_of(self, step, table);
     const uint64_t hash = hash_key(&key);
-    struct derived **bucket = bucket_of(cache, hash), *found = *bucket;
-    struct device_storage *storage = &self->storages[key.storages[0]];
-    while (found && (found->hash != hash || !derived_same_key(&found->key, &key)))
-        found = found->next_of_bucket;
+    struct derived **bucket = bucket_of(cache, hash);
+    struct derived *found = find_in_bucket(*bucket, &key, hash);
+    struct device_storage *owner = &self->storages[key.storages[0]];
     const uint64_t version = derived_version(self, step, table);
-    struct derived *rows = table->has_rows && (!found || found->version != version + 1)
-                               ? find_rows(storage, &key, version)
-                               : NULL;
-    found = rows ? rows : found;
+    if (table->longer_serves && (!found || found->filled_version != version)) {
+        struct derived *longer = find_longer(owner, &key, version);
+        found = longer ? longer : found;
+    }
     if (!found) {
         found = calloc(1, sizeof *found);
         NEED_MEMORY(found, error);
-        *found = (struct derived){.next_of_storage = storage->derived,
-                                  .next_of_bucket = *bucket,
-                                  .hash = hash,
-                                  .key = key};
-        storage->derived = *bucket = found;
+        *found = (struct derived){
+            .next_of_storage = owner->derived, .next_of_bucket = *bucket, .hash = hash, .key = key};
+        owner->derived = *bucket = found;
     }
     *derived = found;
     return HEALCL_OK;
@@ -162,7 +176,7 @@ enum healcl_status derived_find(struct launcher *self, const struct step *step,
 /* The memory of a table on host and device. */
 static uint64_t bytes_of(const struct derived *derived)
 {
-    enum { BUFFER_BYTES_MIN = 256 };
+    enum { BUFFER_BYTES_MIN = 256 }; /* what a small buffer takes at least */
     const uint64_t bytes = derived->table.bytes;
     return sizeof *derived +
            (derived->table.memory && bytes < BUFFER_BYTES_MIN ? BUFFER_BYTES_MIN : bytes);
@@ -170,28 +184,28 @@ static uint64_t bytes_of(const struct derived *derived)
 
 void derived_filled(struct launcher *self, struct derived *derived, uint64_t version)
 {
-    derived->version = version + 1;
+    derived->filled_version = version;
     self->cache.bytes += bytes_of(derived);
 }
 
 void derived_release(struct launcher *self, struct derived *derived)
 {
-    if (derived->version > 0)
+    if (derived->filled_version > 0)
         self->cache.bytes -= bytes_of(derived);
-    derived->version = 0;
+    derived->filled_version = 0;
     device_buffer_release(self->device, &derived->table);
 }
 
 void derived_forget(struct launcher *self, struct device_storage *storage)
 {
     if (storage->derived)
-        self->cache.epoch++;
+        self->cache.epoch++; /* bound steps find their tables again */
     while (storage->derived) {
         struct derived *derived = storage->derived;
-        struct derived **link = bucket_of(&self->cache, derived->hash);
-        while (*link != derived)
-            link = &(*link)->next_of_bucket;
-        *link = derived->next_of_bucket;
+        struct derived **to_derived = bucket_of(&self->cache, derived->hash);
+        while (*to_derived != derived)
+            to_derived = &(*to_derived)->next_of_bucket;
+        *to_derived = derived->next_of_bucket;
         storage->derived = derived->next_of_storage;
         derived_release(self, derived);
         free(derived);
@@ -200,12 +214,14 @@ void derived_forget(struct launcher *self, struct device_storage *storage)
 
 void derived_forget_all(struct launcher *self)
 {
+    /* Those of the plan, of launch_pack, and of a slice's operands: see launcher_init. */
     for (size_t id = 0; id < self->plan->storage_count + 1 + STEP_OPERANDS; id++)
         derived_forget(self, &self->storages[id]);
 }
 
 void derived_limit(struct launcher *self)
 {
+    /* bytes > DERIVED_TIMES * bytes_peak + DERIVED_BYTES, without overflow */
     if (self->cache.bytes / DERIVED_TIMES > self->plan->bytes_peak + DERIVED_BYTES / DERIVED_TIMES)
         derived_forget_all(self);
 }

@@ -4,14 +4,14 @@
 #include "kernels/derived.h"
 #include "kernels/variant.h"
 
-/* What is filled: a table, or those of a transform, or of a sum's permutation. */
+/* What a launch fills: one table, or several tables of a transform or of a sum's permutation. */
 struct fill {
     const struct step *step;
-    const struct table *table;
-    int slot; /* of the table */
-    struct transform_tables tables;
-    int inverse;     /* slot of the inverse permutation */
-    uint32_t wanted; /* of a transform's tables, those that a launch computes: bits TABLE_... */
+    const struct table *table; /* the one table */
+    int slot;                  /* of it */
+    uint32_t wanted; /* of several tables, those that the launch computes: bits TABLE_... */
+    struct transform_tables tables; /* slots of these, and of those that exist */
+    int inverse_permutation;        /* slot */
 };
 
 /* Adds the launches that fill to the template that is being made. */
@@ -38,7 +38,7 @@ static void begin_core(struct job *job, struct launcher *self, const struct step
     begin(job, self, step, program, kernel);
     job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job->space, shape);
-    space_set_operand(&job->space, 0, shape);
+    space_set_operand(&job->space, 0, shape); /* these kernels have no output with a layout */
     job_add_space(job);
 }
 
@@ -70,43 +70,50 @@ static enum healcl_status choose_moduli(struct launcher *self, const struct fill
     return job_launch(&job, error);
 }
 
-/* See lane_moduli in cl/modular/vectors.cl. */
+/* Repeats the moduli in the lanes of vectors: see lane_moduli in cl/modular/vectors.cl. Each
+ * element of the space is a lane. */
 static enum healcl_status choose_lane_moduli(struct launcher *self, const struct fill *fill,
                                              struct healcl_error *error)
 {
-    struct layout vectors;
+    struct layout lanes;
     struct job job;
-    TRY(layout_init(&vectors, 1, (int64_t[]){fill->table->count * LANES}, 1, error));
+    TRY(layout_init(&lanes, 1, (int64_t[]){fill->table->count * LANES}, 1, error));
     begin(&job, self, fill->step, "vectors", "lane_moduli");
     job_define_vectors(&job);
     job_define_type(&job, "ELEMENT", fill->step->in[fill->table->inputs[0]]->storage->dtype);
-    space_init(&job.space, &vectors);
+    space_init(&job.space, &lanes);
     job_add_space(&job);
-    job_add_buffer(&job, fill->table->from);
-    job_add_long(&job, layout_elements(&fill->table->layout));
+    job_add_buffer(&job, fill->table->computed_from);
+    job_add_long(&job, layout_elements(&fill->table->layout)); /* moduli */
     job_add_written(&job, fill->slot);
     return job_launch(&job, error);
 }
 
-/* Lane twiddles and those of passes. */
+/* Puts twiddles [k,n] in another order, for cl/ntt/rows.cl or cl/ntt/registers.cl. The kernels'
+ * parameters: twiddles, n, k, for passes `beside`, word_bits, table. They loop over all elements,
+ * so a few work-groups for each compute unit suffice. */
 static enum healcl_status choose_twiddles(struct launcher *self, const struct fill *fill,
                                           struct healcl_error *error)
 {
+    enum { GROUPS_OF_UNIT = 8 };
     const struct table *table = fill->table;
     const bool are_lanes = table->key.kind == DERIVED_LANE_TWIDDLES;
+    const int64_t k = table->layout.shape[0], n = table->layout.shape[1];
     struct job job;
     begin(&job, self, fill->step, "core/twiddles", are_lanes ? "lane_twiddles" : "pass_twiddles");
     job_define_type(&job, "ELEMENT", fill->step->in[PSI]->storage->dtype);
-    job_add_buffer(&job, table->from);
-    JOB_ADD_LONGS(&job, table->layout.shape[1], table->layout.shape[0]);
+    job_add_buffer(&job, table->computed_from);
+    JOB_ADD_LONGS(&job, n, k);
     if (!are_lanes)
-        job_add_long(&job, table->key.first);
-    job_add_uint(&job, (uint32_t)table->key.size);
+        job_add_long(&job, table->key.beside);
+    job_add_uint(&job, (uint32_t)table->key.word_bits);
     job_add_written(&job, fill->slot);
-    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units,
+    return job_launch_groups(&job, GROUPS_OF_UNIT * (uint64_t)self->device->info.compute_units,
                              are_lanes ? 1 : self->device->tuning.local_size, error);
 }
 
+/* Computes the inverse of each modulus modulo each other one: [k,k]. Reports moduli that are not
+ * coprime. */
 static enum healcl_status choose_crt_inverses(struct launcher *self, const struct fill *fill,
                                               struct healcl_error *error)
 {
@@ -120,8 +127,8 @@ static enum healcl_status choose_crt_inverses(struct launcher *self, const struc
     struct job job;
     begin_core(&job, self, fill->step, i, "core/crt", "crt_inverses", pairs);
     TRY(launcher_add_check(self, &check, &job.space.key, error));
-    job_add_buffer(&job, fill->table->from);
-    job_add_uint(&job, (uint32_t)pairs->shape[0]);
+    job_add_buffer(&job, fill->table->computed_from);
+    job_add_uint(&job, (uint32_t)pairs->shape[0]); /* k */
     job_add_written(&job, fill->slot);
     job_add_written(&job, SLOT_STATUS);
     return job_launch(&job, error);
@@ -136,35 +143,37 @@ static enum healcl_status choose_index_check(struct launcher *self, const struct
                           .kind = CHECK_INDEX,
                           .elements = fill->table->layout,
                           .axis = (uint32_t)fill->step->value[0],
-                          .size = key->size};
+                          .size = key->index_end};
     struct job job;
     TRY(begin_check(&job, self, "check_indices", &check, error));
-    JOB_ADD_LONGS(&job, key->first, key->size);
+    JOB_ADD_LONGS(&job, key->index_min, key->index_end);
     job_add_written(&job, SLOT_STATUS);
     return job_launch(&job, error);
 }
 
-/* Copies the weights of each digit behind those of the one before. */
+/* Fills a table [terms,k] with the weights of all digits, one digit after the other. Each digit's
+ * weights [s,k,n] are constant along n, and otherwise contiguous. */
 static enum healcl_status copy_weights(struct launcher *self, const struct step *step,
                                        const struct table *table, const struct buffer *to,
                                        struct healcl_error *error)
 {
-    const int64_t k = table->layout.shape[1];
-    uint64_t at = 0, bytes;
-    for (int64_t digit = 0; digit < step->out->layout.shape[0]; digit++, at += bytes) {
+    const int64_t digits = step->out->layout.shape[0], k = table->layout.shape[1];
+    uint64_t to_byte = 0, bytes;
+    for (int64_t digit = 0; digit < digits; digit++, to_byte += bytes) {
         const struct tensor *b = step_weights(step, digit);
+        const uint64_t from_byte = (uint64_t)b->layout.offset * table->element_bytes;
         const struct buffer *from;
-        bytes = (uint64_t)(b->layout.shape[0] * k) * table->size;
+        bytes = (uint64_t)(b->layout.shape[0] * k) * table->element_bytes;
         TRY(launcher_buffer(self, b->storage, &from, error));
-        TRY(device_copy(self->device, from, (uint64_t)b->layout.offset * table->size, to, at, bytes,
-                        step->origins, error));
+        TRY(device_copy(self->device, from, from_byte, to, to_byte, bytes, step->origins, error));
     }
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- tables of transforms */
 
-/* A table that the launch does not compute may be missing. It needs a stand-in. */
+/* Adds a table as output if the launch computes it. Other tables are inputs. If the step has none,
+ * the kernel gets the status buffer as a stand-in, which it does not read. */
 static void add_table(struct job *job, const struct fill *fill, uint32_t bit, int slot)
 {
     if (fill->wanted & bit)
@@ -173,57 +182,71 @@ static void add_table(struct job *job, const struct fill *fill, uint32_t bit, in
         job_add_buffer(job, slot == SLOT_NONE ? SLOT_STATUS : slot);
 }
 
-/* Computes tables of single elements. Prepares those that launch_permutation completes. */
+/* Adds q, psi, n_inv and factors as operands of the space [k,n]. A tensor [k] has one element for
+ * each row. In place of a tensor that the step does not have, the kernel gets a stand-in, which it
+ * does not read. */
+static void add_transform_tensors(struct job *job, const struct fill *fill,
+                                  const struct tensor *stand_in, const struct layout *shape)
+{
+    static const int inputs[SPACE_OPERANDS] = {Q, PSI, N_INV, FACTORS};
+    const bool only_permutation = fill->wanted == TABLE_PERMUTATION;
+    for (uint32_t k = 0; k < SPACE_OPERANDS; k++) {
+        const struct tensor *tensor = only_permutation ? NULL : fill->step->in[inputs[k]];
+        struct layout view = tensor ? tensor->layout : *shape;
+        if (view.rank == 1)
+            view = layout_insert_axis(&view, 1, shape->shape[1], 0);
+        space_set_operand(&job->space, k, &view);
+        job_add_input(job, tensor ? tensor : stand_in);
+    }
+}
+
+/* The elements of a row that a work-item computes. More of them share the computation of a modulus,
+ * but leave fewer work-items. */
+static uint64_t elements_of_item(const struct healcl_device *device, uint64_t row)
+{
+    enum { SHARE_MODULUS = 8 };
+    const uint64_t tuned = device->tuning.elements_per_item, limit = device->info.loop_limit;
+    const uint64_t elements = row / device->tuning.local_size;
+    uint64_t most = tuned > SHARE_MODULUS ? tuned : SHARE_MODULUS;
+    if (limit > 0 && limit < most)
+        most = limit;
+    return elements < 1 ? 1 : elements < most ? elements : most;
+}
+
+/* Computes the wanted tables in one launch. Of a permutation it only prepares the tables, which
+ * choose_permutation fills. */
 static enum healcl_status choose_tables(struct launcher *self, const struct fill *fill,
                                         struct healcl_error *error)
 {
-    static const int operands[] = {Q, PSI, N_INV, FACTORS};
-    enum { PER_ITEM = 8 }; /* elements that share one computation of a modulus */
-    const bool is_transform = fill->wanted != TABLE_PERMUTATION;
-    const struct tensor *const *in = fill->step->in;
+    const struct step *step = fill->step;
+    const bool only_permutation = fill->wanted == TABLE_PERMUTATION;
+    const int typed_input = only_permutation ? PERMUTATION : Q; /* gives the kernel's dtype */
     const size_t local_size = self->device->tuning.local_size;
-    const uint32_t tuned = self->device->tuning.elements_per_item;
-    const uint64_t limit = self->device->info.loop_limit;
-    uint64_t most = tuned > PER_ITEM ? tuned : PER_ITEM;
-    most = limit > 0 && limit < most ? limit : most;
-    const int typed = is_transform ? Q : PERMUTATION;
-    struct layout shape = in[is_transform ? PSI : typed]->layout;
-    struct job job;
-    if (!is_transform)
+    struct layout shape = step->in[only_permutation ? PERMUTATION : PSI]->layout;
+    if (only_permutation) /* as [1,n] */
         shape = layout_insert_axis(&shape, 0, 1, 0);
-    const int64_t n = shape.shape[1];
-    begin_core(&job, self, fill->step, typed, "core/transform", "transform_tables", &shape);
+    const uint64_t rows = (uint64_t)shape.shape[0], n = (uint64_t)shape.shape[1];
+    const struct check check = {
+        .step = step, .input = Q, .kind = CHECK_MODULUS, .elements = step->in[typed_input]->layout};
+    struct job job;
+    begin_core(&job, self, step, typed_input, "core/transform", "transform_tables", &shape);
     job_add_uint(&job, fill->wanted);
-    for (uint32_t o = 0; o < sizeof operands / sizeof *operands; o++) {
-        const struct tensor *operand = is_transform ? in[operands[o]] : NULL;
-        struct layout view = operand ? operand->layout : shape;
-        if (view.rank == 1)
-            view = layout_insert_axis(&view, 1, n, 0);
-        space_set_operand(&job.space, o, &view);
-        job_add_input(&job, operand ? operand : in[typed]);
-    }
-    struct check check = {.step = fill->step, .input = Q, .kind = CHECK_MODULUS};
-    check.elements = in[typed]->layout;
+    add_transform_tensors(&job, fill, step->in[typed_input], &shape);
     if (fill->wanted & TABLE_MODULI)
         TRY(launcher_add_check(self, &check, &job.space.key, error));
     add_table(&job, fill, TABLE_MODULI, fill->tables.q);
     add_table(&job, fill, TABLE_TWIDDLES, fill->tables.twiddles);
     add_table(&job, fill, TABLE_SCALES, fill->tables.n_inv);
     add_table(&job, fill, TABLE_PERMUTATION, fill->tables.permutation);
-    add_table(&job, fill, TABLE_PERMUTATION, fill->inverse);
+    add_table(&job, fill, TABLE_PERMUTATION, fill->inverse_permutation);
     job_add_written(&job, SLOT_STATUS);
-    uint64_t *per_item = &job.space.elements_per_item;
-    *per_item = (uint64_t)n / local_size;
-    if (*per_item > most)
-        *per_item = most;
-    *per_item += *per_item == 0;
-    job.rounds = *per_item;
-    const uint64_t block = *per_item * local_size;
-    return job_launch_groups(&job, (uint64_t)shape.shape[0] * (((uint64_t)n + block - 1) / block),
-                             local_size, error);
+    job.rounds = job.space.elements_per_item = elements_of_item(self->device, n);
+    const uint64_t block = job.rounds * local_size; /* of a row, for a work-group */
+    return job_launch_groups(&job, rows * ((n + block - 1) / block), local_size, error);
 }
 
-/* To find repeated entries, the kernel needs a table that is empty at first. */
+/* Fills a permutation's table and its inverse, and reports repeated entries. To find these, the
+ * kernel needs the empty inverse that choose_tables has prepared. */
 static enum healcl_status choose_permutation(struct launcher *self, const struct fill *fill,
                                              struct healcl_error *error)
 {
@@ -236,7 +259,7 @@ static enum healcl_status choose_permutation(struct launcher *self, const struct
     struct job job;
     TRY(begin_check(&job, self, "permutation", &check, error));
     job_add_written(&job, fill->tables.permutation);
-    job_add_written(&job, fill->inverse);
+    job_add_written(&job, fill->inverse_permutation);
     job_add_written(&job, SLOT_STATUS);
     return job_launch(&job, error);
 }
@@ -249,8 +272,8 @@ static bool has_twiddles(const struct template *template)
     return false;
 }
 
-/* The bits of a table that choose_tables can compute; 0: it cannot. Moduli alone are checked for
- * steps whose other operands may be those of another call. */
+/* The bits of a table that choose_tables can compute; 0: it cannot. A template with moduli alone is
+ * a check: there the other inputs may belong to another call, and must not be read. */
 static uint32_t transform_bits(const struct template *template, const struct table *table)
 {
     switch (table->key.kind) {
@@ -265,67 +288,70 @@ static uint32_t transform_bits(const struct template *template, const struct tab
 
 /* ---------------------------------------------------------------- filling */
 
-/* Gives a table memory, with these contents unless they are NULL. They are freed. */
+/* Gives table i of a run memory, and notes that it is filled. contents: its elements, which are
+ * freed; NULL if launches write them later. A launcher that lists launches uses no memory. */
 static enum healcl_status acquire_table(struct launcher *self, const struct template_run *run,
-                                        size_t i, void *made, uint64_t bytes,
+                                        size_t i, void *contents, uint64_t bytes,
                                         struct healcl_error *error)
 {
     struct derived *derived = run->tables[i];
     enum healcl_status status = HEALCL_OK;
     derived_release(self, derived);
-    if (self->list)
-        ;
-    else if (made)
-        status = device_upload_memory(self->device, NULL, bytes, made, &derived->table, error);
-    else if (bytes > 0)
+    if (contents && !self->list)
+        status = device_upload_memory(self->device, NULL, bytes, contents, &derived->table, error);
+    else if (bytes > 0 && !self->list)
         status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
-    free(made);
+    free(contents);
     if (status == HEALCL_OK)
         derived_filled(self, derived, derived_version(self, run->step, &run->template->tables[i]));
     return status;
 }
 
-/* Adds the scalars that a table of them does not have. They are few at a time, so a full table is
- * replaced by one of twice its size. */
+/* Adds scalars of the plan that a table does not have yet: calls bring new ones, a few at a time.
+ * If the table has no room for them, a new one of twice the size replaces it. */
 static enum healcl_status add_scalars(struct launcher *self, const struct template_run *run,
                                       size_t i, struct healcl_error *error)
 {
     struct derived *derived = run->tables[i];
     const struct table *table = &run->template->tables[i];
-    const size_t count = self->plan->constants.count, room = derived->table.bytes / table->size;
-    const size_t first = derived->version > 0 && count <= room ? derived->scalars : 0;
-    const size_t made_count = first > 0 ? count - first : room > 0 ? 2 * count : count;
-    const uint64_t bytes = made_count * table->size;
-    void *made = derived_scalars(self->plan, table->key.kind, first, made_count);
-    NEED_MEMORY(made, error);
-    derived->scalars = count;
-    if (first == 0)
-        return acquire_table(self, run, i, made, bytes, error);
+    const size_t size = table->element_bytes, count = self->plan->constants.count;
+    const size_t room = derived->table.bytes / size;
+    const bool fit = derived->filled_version > 0 && count <= room;
+    const size_t first_new = fit ? derived->scalar_count : 0;
+    const bool replaces = first_new == 0;
+    const size_t new_count = !replaces ? count - first_new : room > 0 ? 2 * count : count;
+    const uint64_t bytes = new_count * size;
+    void *scalars = derived_scalars(self->plan, table->key.kind, first_new, new_count);
+    NEED_MEMORY(scalars, error);
+    derived->scalar_count = count;
+    if (replaces)
+        return acquire_table(self, run, i, scalars, bytes, error);
     const enum healcl_status status =
-        device_write(self->device, &derived->table, first * table->size, bytes, made, error);
-    free(made);
+        device_write(self->device, &derived->table, first_new * size, bytes, scalars, error);
+    free(scalars);
     return status;
 }
 
-/* Chooses launches that fill tables, and enqueues them. */
+/* Chooses launches that fill tables, and enqueues them. They form a template that is used once. It
+ * shares the slots of the run's tables. */
 static enum healcl_status run_fill(struct launcher *self, const struct template_run *run,
-                                   fill_function *function, const struct fill *fill,
+                                   fill_function *choose_launches, const struct fill *fill,
                                    struct healcl_error *error)
 {
-    struct template made;
-    struct template_run own = *run;
-    template_begin(self, run->step, &made, run->template->tables);
-    made.table_count = run->template->table_count;
-    enum healcl_status status = function(self, fill, error);
+    struct template filling;
+    struct template_run filling_run = *run;
+    template_begin(self, run->step, &filling, run->template->tables);
+    filling.table_count = run->template->table_count;
+    enum healcl_status status = choose_launches(self, fill, error);
     template_end(self);
-    own.template = &made;
+    filling_run.template = &filling;
     if (status == HEALCL_OK)
-        status = template_run(self, &own, NULL, error);
-    template_release(self, &made);
+        status = template_run(self, &filling_run, NULL, error);
+    template_release(self, &filling);
     return status;
 }
 
-/* Fills a table on the device, after all tables that it is computed from. */
+/* Fills a table on the device. The tables that it is computed from are filled already. */
 static enum healcl_status fill_on_device(struct launcher *self, struct template_run *run, size_t i,
                                          struct healcl_error *error)
 {
@@ -348,7 +374,7 @@ static enum healcl_status fill_on_device(struct launcher *self, struct template_
     return run_fill(self, run, functions[kind], &fill, error);
 }
 
-/* Notes where a launch finds the tables of a transform. */
+/* Notes the slot of table i for choose_tables, if it is a table of a transform. */
 static void note_slot(struct fill *fill, const struct template *template, size_t i)
 {
     const struct table *table = &template->tables[i];
@@ -361,9 +387,9 @@ static void note_slot(struct fill *fill, const struct template *template, size_t
         if (table->key.kind == DERIVED_PERMUTATION)
             fill->tables.permutation = slot;
         else
-            fill->inverse = slot;
+            fill->inverse_permutation = slot;
         break;
-    default: fill->tables.n_inv = slot;
+    default: fill->tables.n_inv = slot; /* TABLE_SCALES, perhaps with TABLE_FACTORS */
     }
 }
 
@@ -371,72 +397,78 @@ static void note_slot(struct fill *fill, const struct template *template, size_t
 static enum healcl_status fill_transform(struct launcher *self, struct template_run *run,
                                          struct fill *fill, struct healcl_error *error)
 {
-    if (fill->wanted & TABLE_PERMUTATION) { /* the host's table would be too small */
-        const size_t inverse = (size_t)(fill->inverse - SLOT_TABLE);
+    const bool has_permutation = fill->wanted & TABLE_PERMUTATION;
+    if (has_permutation) { /* an inverse from the host lacks the scratch memory behind it */
+        const size_t inverse = (size_t)(fill->inverse_permutation - SLOT_TABLE);
         const struct table *table = &run->template->tables[inverse];
-        TRY(acquire_table(self, run, inverse, NULL, (uint64_t)table->count * table->size, error));
+        const uint64_t bytes = (uint64_t)table->count * table->element_bytes;
+        TRY(acquire_table(self, run, inverse, NULL, bytes, error));
     }
     if (fill->wanted)
         TRY(run_fill(self, run, choose_tables, fill, error));
-    return fill->wanted & TABLE_PERMUTATION ? run_fill(self, run, choose_permutation, fill, error)
-                                            : HEALCL_OK;
+    return has_permutation ? run_fill(self, run, choose_permutation, fill, error) : HEALCL_OK;
 }
 
-/* Whether a table is filled, and has a modulus that is a scalar. */
+/* Whether a table is filled from this version. A table of the plan's scalars must also have the
+ * step's modulus, which calls may have added to the plan. */
 static bool is_filled(const struct step *step, const struct table *table,
                       const struct derived *derived, uint64_t version)
 {
-    const bool is_scalar = table->inputs[0] == NO_INPUT;
-    return derived->version == version &&
-           (!is_scalar ||
-            (uint64_t)step->in[step_traits[step->kind].moduli]->layout.offset < derived->scalars);
+    if (derived->filled_version != version)
+        return false;
+    const bool has_scalars = table->inputs[0] == NO_INPUT;
+    const struct tensor *modulus = step->in[step_traits[step->kind].moduli];
+    return !has_scalars || (uint64_t)modulus->layout.offset < derived->scalar_count;
 }
 
-/* Finds a table again: another one of more rows may have been filled. */
+/* Sets *is_stale if table i must be filled: a storage that it is derived from was written. A stale
+ * table is looked up again first, because a longer one may have been filled since. */
 static enum healcl_status find_stale(struct launcher *self, struct template_run *run, size_t i,
                                      bool *is_stale, struct healcl_error *error)
 {
     const struct table *table = &run->template->tables[i];
-    const uint64_t version = derived_version(self, run->step, table) + 1;
+    const uint64_t version = derived_version(self, run->step, table);
     *is_stale = false;
-    if (is_filled(run->step, table, run->tables[i], version) || table->is_spare)
+    if (is_filled(run->step, table, run->tables[i], version) || table->only_for_filling)
         return HEALCL_OK;
     TRY(derived_find(self, run->step, table, &run->tables[i], error));
     *is_stale = !is_filled(run->step, table, run->tables[i], version);
     return HEALCL_OK;
 }
 
+/* Fills stale tables: on the host if it has copies of their tensors, which saves launches. One
+ * launch fills all tables of a transform that remain. Others get a launch each, after the tables
+ * that they are computed from: these come before them in the template. */
 static enum healcl_status fill_stale(struct launcher *self, struct template_run *run,
                                      bool is_stale[TABLES_MAX], struct healcl_error *error)
 {
     const struct template *template = run->template;
+    bool must_wait[TABLES_MAX] = {false}; /* until the tables of a transform are filled */
     struct fill fill = {.step = run->step,
                         .tables = {SLOT_NONE, SLOT_NONE, SLOT_NONE, SLOT_NONE},
-                        .inverse = SLOT_NONE};
+                        .inverse_permutation = SLOT_NONE};
     for (size_t i = 0; i < template->table_count; i++) {
         const struct table *table = &template->tables[i];
         uint64_t bytes;
         note_slot(&fill, template, i);
         if (!is_stale[i])
             continue;
-        if (table->inputs[0] == NO_INPUT) {
-            is_stale[i] = false;
+        if (table->inputs[0] == NO_INPUT) { /* the plan's scalars */
             TRY(add_scalars(self, run, i, error));
             continue;
         }
-        void *made = derived_on_host(self, run->step, table, &bytes);
-        const uint32_t bits = made ? 0 : transform_bits(template, table);
-        is_stale[i] = !made && bits == 0;
+        void *contents = derived_on_host(self, run->step, table, &bytes);
+        const uint32_t bits = contents ? 0 : transform_bits(template, table);
+        const bool needs_launch = !contents && bits == 0;
         fill.wanted |= bits;
-        TRY(acquire_table(self, run, i, made, bytes, error));
-        if (is_stale[i] && fill.wanted == 0) {
-            is_stale[i] = false;
+        TRY(acquire_table(self, run, i, contents, bytes, error));
+        must_wait[i] = needs_launch && fill.wanted != 0;
+        if (needs_launch && !must_wait[i])
             TRY(fill_on_device(self, run, i, error));
-        }
     }
     TRY(fill_transform(self, run, &fill, error));
     for (size_t i = 0; i < template->table_count; i++)
-        if (is_stale[i])
+        if (must_wait[i])
             TRY(fill_on_device(self, run, i, error));
     return HEALCL_OK;
 }
@@ -444,13 +476,17 @@ static enum healcl_status fill_stale(struct launcher *self, struct template_run 
 enum healcl_status derived_fill(struct launcher *self, struct template_run *run,
                                 struct healcl_error *error)
 {
-    bool is_stale[TABLES_MAX], any = false;
-    for (size_t i = 0; i < run->template->table_count; i++) {
+    const size_t count = run->template->table_count;
+    bool is_stale[TABLES_MAX], any_is_stale = false;
+    for (size_t i = 0; i < count; i++) {
         TRY(find_stale(self, run, i, &is_stale[i], error));
-        any |= is_stale[i];
+        any_is_stale |= is_stale[i];
     }
-    const enum healcl_status status = any ? fill_stale(self, run, is_stale, error) : HEALCL_OK;
-    for (size_t i = 0; status != HEALCL_OK && i < run->template->table_count; i++)
-        derived_release(self, run->tables[i]); /* some may be incomplete */
+    if (!any_is_stale)
+        return HEALCL_OK;
+    const enum healcl_status status = fill_stale(self, run, is_stale, error);
+    /* Tables count as filled before their launches run. After an error that may be wrong. */
+    for (size_t i = 0; status != HEALCL_OK && i < count; i++)
+        derived_release(self, run->tables[i]);
     return status;
 }

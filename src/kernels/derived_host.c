@@ -12,18 +12,21 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* As make_modulus in cl/base/arithmetic.h. value is in [1, 2^63). */
+/* A modulus with the constants for division by it, as make_modulus in cl/base/arithmetic.h. value
+ * is in [1, 2^63). */
 static struct modulus modulus_of(uint64_t value)
 {
     struct modulus modulus = {.value = value};
-    while (value << modulus.shift >> 63 == 0)
+    while (value << modulus.shift >> 63 == 0) /* until the highest bit is set */
         modulus.shift++;
     modulus.normalized = value << modulus.shift;
-    modulus.reciprocal = (uint64_t)(~(uint128)0 / modulus.normalized); /* minus 2^64 */
+    /* floor((2^128-1) / normalized) is in [2^64, 2^65): the cast subtracts 2^64. */
+    modulus.reciprocal = (uint64_t)(~(uint128)0 / modulus.normalized);
     return modulus;
 }
 
-/* As lane_moduli in cl/modular/vectors.cl. */
+/* Sets a lane to a modulus, as lane_moduli in cl/modular/vectors.cl. The inverse is a little too
+ * small, so that quotients are never too large. */
 static void set_lane(struct scalar_lanes *lanes, int lane, const struct modulus *modulus)
 {
     lanes->q[lane] = modulus->value;
@@ -55,53 +58,56 @@ static int64_t *read_values(const struct launcher *self, const struct step *step
     return values;
 }
 
-/* As read_values, but as struct modulus. */
+/* As read_values, but as struct modulus. NULL also if a modulus is below 1: then the device
+ * computes the table, and reports the modulus. */
 static struct modulus *host_moduli(const struct launcher *self, const struct step *step, int i,
                                    const struct layout *layout, int64_t *count)
 {
     int64_t *values = read_values(self, step, i, layout, 1, count);
-    struct modulus *made = values ? calloc((size_t)*count, sizeof *made) : NULL;
-    for (int64_t j = 0; made && j < *count; j++)
-        made[j] = modulus_of((uint64_t)values[j]);
+    struct modulus *moduli = values ? calloc((size_t)*count, sizeof *moduli) : NULL;
+    for (int64_t j = 0; moduli && j < *count; j++)
+        moduli[j] = modulus_of((uint64_t)values[j]);
     free(values);
-    return made;
+    return moduli;
 }
 
+/* The moduli, repeated in the lanes of `period` vectors of eight. */
 static void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                               const struct layout *layout, int64_t period)
 {
-    enum { PERIOD_MAX = 64 };
-    int64_t count;
+    enum { PERIOD_MAX = 64 }; /* longer tables are left to the device */
+    int64_t k;
     if (period > PERIOD_MAX)
         return NULL;
-    struct modulus *moduli = host_moduli(self, step, i, layout, &count);
-    struct scalar_lanes *made = moduli ? calloc((size_t)period, sizeof *made) : NULL;
-    for (int64_t place = 0; made && place < period * LANES; place++)
-        set_lane(&made[place / LANES], (int)(place % LANES), &moduli[place % count]);
+    struct modulus *moduli = host_moduli(self, step, i, layout, &k);
+    struct scalar_lanes *vectors = moduli ? calloc((size_t)period, sizeof *vectors) : NULL;
+    for (int64_t element = 0; vectors && element < period * LANES; element++)
+        set_lane(&vectors[element / LANES], (int)(element % LANES), &moduli[element % k]);
     free(moduli);
-    return made;
+    return vectors;
 }
 
 /* Any scalar below 1 counts as 1. */
 void *derived_scalars(const struct plan *plan, enum derived_kind kind, size_t first, size_t count)
 {
-    const bool lanes = kind == DERIVED_SCALAR_LANES;
-    void *made = calloc(count, lanes ? sizeof(struct scalar_lanes) : sizeof(struct modulus));
-    for (size_t i = 0; made && first + i < plan->constants.count; i++) {
+    const bool as_lanes = kind == DERIVED_SCALAR_LANES;
+    void *table = calloc(count, as_lanes ? sizeof(struct scalar_lanes) : sizeof(struct modulus));
+    for (size_t i = 0; table && first + i < plan->constants.count; i++) {
         const int64_t value = plan->constants.values[first + i];
         const struct modulus modulus = modulus_of(value < 1 ? 1 : (uint64_t)value);
-        if (!lanes)
-            ((struct modulus *)made)[i] = modulus;
-        for (int lane = 0; lanes && lane < LANES; lane++)
-            set_lane((struct scalar_lanes *)made + i, lane, &modulus);
+        if (!as_lanes)
+            ((struct modulus *)table)[i] = modulus;
+        for (int lane = 0; as_lanes && lane < LANES; lane++)
+            set_lane((struct scalar_lanes *)table + i, lane, &modulus);
     }
-    return made;
+    return table;
 }
 
-/* As make_twiddle in cl/base/arithmetic.h. factor is in [0, q). */
+/* A factor in [0, q) with floor(factor * 2^64 / q), as make_twiddle in cl/base/arithmetic.h. The
+ * quotient is estimated by q's reciprocal, and corrected by at most one in each direction. */
 static struct twiddle twiddle_of(uint64_t factor, const struct modulus *q)
 {
-    const uint64_t high = factor << q->shift;
+    const uint64_t high = factor << q->shift; /* of the dividend, whose lower word is 0 */
     const uint128 product = (uint128)q->reciprocal * high + ((uint128)high << 64);
     const uint64_t fraction = (uint64_t)product;
     uint64_t quotient = (uint64_t)(product >> 64) + 1, rest = 0 - quotient * q->normalized;
@@ -118,76 +124,93 @@ static uint64_t residue_of(int64_t value, const struct modulus *modulus)
     const int64_t q = (int64_t)modulus->value;
     if ((uint64_t)value < modulus->value)
         return (uint64_t)value;
-    const int64_t rest = q > 0 ? value % q : 0; /* no modulus is below 1 */
+    const int64_t rest = q > 0 ? value % q : 0; /* for analysers: every modulus is at least 1 */
     return (uint64_t)(rest < 0 ? rest + q : rest);
 }
 
+/* Twiddles [k,n] of input i, whose row j is reduced modulo q[j]. layout is that of the input. */
 static struct twiddle *host_twiddles(const struct launcher *self, const struct step *step, int i,
                                      const struct layout *layout)
 {
     int64_t count, q_count;
     int64_t *values = read_values(self, step, i, layout, INT64_MIN, &count);
     struct modulus *q = values ? host_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
-    const bool is_there = q && q_count >= layout->shape[0];
-    struct twiddle *made = is_there ? calloc((size_t)count, sizeof *made) : NULL;
-    const int64_t n = made ? count / layout->shape[0] : 1;
-    for (int64_t j = 0; made && j < count; j++)
-        made[j] = twiddle_of(residue_of(values[j], &q[j / n]), &q[j / n]);
+    const int64_t k = layout->shape[0];
+    struct twiddle *twiddles = q && q_count >= k ? calloc((size_t)count, sizeof *twiddles) : NULL;
+    const int64_t n = twiddles ? count / k : 1;
+    for (int64_t element = 0; twiddles && element < count; element++) {
+        const struct modulus *modulus = &q[element / n];
+        twiddles[element] = twiddle_of(residue_of(values[element], modulus), modulus);
+    }
     free(q);
     free(values);
-    return made;
+    return twiddles;
 }
 
+/* Twiddles [k]: n_inv[j] * factors[j] mod q[j]. A twiddle is not negative. If factor j is, twiddle
+ * j has its magnitude, and a mark for the sign. */
 static struct twiddle *host_scales(const struct launcher *self, const struct step *step)
 {
     int64_t k, q_count;
-    int64_t *values = read_values(self, step, FACTORS, &step->in[FACTORS]->layout, INT64_MIN, &k);
-    struct modulus *q = values ? host_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
-    const struct layout layout = layout_insert_axis(&step->in[N_INV]->layout, 1, 1, 1);
-    struct twiddle *made = q ? host_twiddles(self, step, N_INV, &layout) : NULL;
-    for (int64_t j = 0; made && j < k && q[j].value > 0; j++) { /* no modulus is below 1 */
-        const uint64_t size = values[j] < 0 ? 0 - (uint64_t)values[j] : (uint64_t)values[j];
-        made[j] = twiddle_of((uint64_t)((uint128)size * made[j].factor % q[j].value), &q[j]);
-        made[j].factor |= values[j] < 0 ? TWIDDLE_NEGATIVE : 0;
+    const int64_t any_value = INT64_MIN;
+    int64_t *factors = read_values(self, step, FACTORS, &step->in[FACTORS]->layout, any_value, &k);
+    struct modulus *q = factors ? host_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
+    const struct layout as_rows = layout_insert_axis(&step->in[N_INV]->layout, 1, 1, 1); /* [k,1] */
+    struct twiddle *scales = q ? host_twiddles(self, step, N_INV, &as_rows) : NULL;
+    for (int64_t j = 0; scales && j < k && q[j].value > 0; j++) { /* every modulus is above 0 */
+        const bool is_negative = factors[j] < 0;
+        const uint64_t magnitude = is_negative ? 0 - (uint64_t)factors[j] : (uint64_t)factors[j];
+        const uint128 product = (uint128)magnitude * scales[j].factor;
+        scales[j] = twiddle_of((uint64_t)(product % q[j].value), &q[j]);
+        scales[j].factor |= is_negative ? TWIDDLE_NEGATIVE : 0;
     }
     free(q);
-    free(values);
-    return made;
+    free(factors);
+    return scales;
 }
 
-/* Writes word `place` of a table with words of `word_bits` bits. */
-static void put_word(void *table, uint32_t word_bits, int64_t place, uint64_t value)
+/* Writes word i of a table with words of `word_bits` bits. */
+static void put_word(void *table, uint32_t word_bits, int64_t i, uint64_t value)
 {
     if (word_bits == 64)
-        ((uint64_t *)table)[place] = value;
+        ((uint64_t *)table)[i] = value;
     else
-        ((uint32_t *)table)[place] = (uint32_t)value;
+        ((uint32_t *)table)[i] = (uint32_t)value;
 }
 
+/* The twiddles of cl/ntt/rows.cl in the order in which its vectors use them: see lane_twiddles in
+ * cl/core/twiddles.cl. A group is one block of a row for each lane. It has a middle pass of
+ * `middle` elements, then as many last passes of NTT_RADIX elements. Each twiddle t of a pass gives
+ * a vector of factors and a vector of quotients. */
 static void *host_lane_twiddles(const struct launcher *self, const struct step *step,
                                 const struct layout *layout, uint32_t word_bits)
 {
-    const int64_t k = layout->shape[0], n = layout->shape[1], lanes = 512 / word_bits;
+    enum { VECTOR_BITS = 512 };
+    const int64_t k = layout->shape[0], n = layout->shape[1], lanes = VECTOR_BITS / word_bits;
     const int64_t block = (n < NTT_ROW_TILE ? n : NTT_ROW_TILE) / NTT_RADIX;
-    const int64_t middle = block / NTT_RADIX, groups = n / block / lanes;
+    const int64_t middle = block / NTT_RADIX, blocks = n / block, groups = blocks / lanes;
     const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
     struct twiddle *twiddles = host_twiddles(self, step, PSI, layout);
-    void *made = twiddles ? calloc((size_t)words, word_bits / 8) : NULL;
-    int64_t place = 0;
-    for (int64_t group = 0; made && group < k * groups; group++) {
-        const int64_t number = group % groups * lanes + n / block; /* of the block in lane 0 */
+    void *table = twiddles ? calloc((size_t)words, word_bits / 8) : NULL;
+    int64_t vector = 0; /* index of its first word */
+    for (int64_t group = 0; table && group < k * groups; group++) {
+        const int64_t first_block = blocks + group % groups * lanes; /* in lane 0 */
         const struct twiddle *row = twiddles + group / groups * n;
-        for (int64_t pass = 0; pass <= middle; pass++) /* the middle pass, and the last one */
-            for (uint32_t t = 1; t < (pass ? NTT_RADIX : middle); t++, place += 2 * lanes)
+        for (int64_t pass = 0; pass <= middle; pass++) { /* 0: the middle pass */
+            const uint32_t pass_size = pass == 0 ? (uint32_t)middle : NTT_RADIX;
+            for (uint32_t t = 1; t < pass_size; t++, vector += 2 * lanes)
                 for (int64_t lane = 0; lane < lanes; lane++) {
-                    const int64_t of = pass ? (number + lane) * middle + pass - 1 : number + lane;
-                    const struct twiddle w = row[ntt_twiddle_number(t, (uint64_t)of)];
-                    put_word(made, word_bits, place + lane, w.factor);
-                    put_word(made, word_bits, place + lanes + lane, w.quotient >> (64 - word_bits));
+                    const int64_t number = first_block + lane;
+                    const int64_t divided = pass == 0 ? number : number * middle + pass - 1;
+                    const struct twiddle w = row[ntt_twiddle_number(t, (uint64_t)divided)];
+                    put_word(table, word_bits, vector + lane, w.factor);
+                    put_word(table, word_bits, vector + lanes + lane,
+                             w.quotient >> (64 - word_bits));
                 }
+        }
     }
     free(twiddles);
-    return made;
+    return table;
 }
 
 /* The lowest log2(n) bits of i in reversed order. */
@@ -199,34 +222,41 @@ static uint32_t reverse_bits(uint32_t i, uint32_t n)
     return reversed;
 }
 
-static void *host_permutation(const struct launcher *self, const struct step *step, bool inverse)
+/* The table uint [n+1] of a permutation, or of its inverse. NULL also if an entry is out of range
+ * or repeated: then the device computes the table, and reports the entry. The last element has the
+ * bits of the kinds that all entries match. */
+static void *host_permutation(const struct launcher *self, const struct step *step,
+                              bool wants_inverse)
 {
     int64_t count;
     const struct layout *layout = &step->in[PERMUTATION]->layout;
     int64_t *values = read_values(self, step, PERMUTATION, layout, 0, &count);
     const uint32_t n = values ? (uint32_t)count : 0, unset = UINT32_MAX;
-    uint32_t *back = n > 0 ? malloc((n + 1) * sizeof *back) : NULL;
-    uint32_t *made = n > 0 ? malloc((n + 1) * sizeof *made) : NULL;
-    uint32_t kinds = PERMUTATION_IDENTITY | ((n & (n - 1)) == 0 ? PERMUTATION_REVERSES_BITS : 0);
-    bool is_good = made && back;
-    for (uint32_t j = 0; is_good && j < n; j++)
-        back[j] = unset;
-    for (uint32_t j = 0; is_good && j < n; j++) {
-        is_good = values[j] >= 0 && values[j] < count && back[values[j]] == unset;
-        if (!is_good)
+    uint32_t *permutation = n > 0 ? malloc((n + 1) * sizeof *permutation) : NULL;
+    uint32_t *inverse = n > 0 ? malloc((n + 1) * sizeof *inverse) : NULL;
+    const bool is_power_of_two = (n & (n - 1)) == 0; /* else bits cannot be reversed */
+    uint32_t kinds = PERMUTATION_IDENTITY | (is_power_of_two ? PERMUTATION_REVERSES_BITS : 0u);
+    bool is_valid = permutation && inverse;
+    for (uint32_t j = 0; is_valid && j < n; j++)
+        inverse[j] = unset;
+    for (uint32_t j = 0; is_valid && j < n; j++) {
+        is_valid = values[j] >= 0 && values[j] < count && inverse[values[j]] == unset;
+        if (!is_valid)
             break;
-        made[j] = (uint32_t)values[j];
-        back[made[j]] = j;
-        kinds &= (made[j] == j ? PERMUTATION_IDENTITY : 0u) |
-                 (made[j] == reverse_bits(j, n) ? PERMUTATION_REVERSES_BITS : 0u);
+        permutation[j] = (uint32_t)values[j];
+        inverse[permutation[j]] = j;
+        kinds &= (permutation[j] == j ? PERMUTATION_IDENTITY : 0u) |
+                 (permutation[j] == reverse_bits(j, n) ? PERMUTATION_REVERSES_BITS : 0u);
     }
     free(values);
-    if (is_good)
-        made[n] = back[n] = kinds;
-    free(is_good && inverse ? made : back);
-    if (!is_good)
-        free(made);
-    return !is_good ? NULL : inverse ? back : made;
+    if (is_valid)
+        permutation[n] = inverse[n] = kinds;
+    uint32_t *result = !is_valid ? NULL : wants_inverse ? inverse : permutation;
+    if (result != permutation)
+        free(permutation);
+    if (result != inverse)
+        free(inverse);
+    return result;
 }
 
 bool derived_indices_in_range(const struct launcher *self, const struct step *step,
@@ -240,7 +270,7 @@ bool derived_indices_in_range(const struct launcher *self, const struct step *st
         return false;
     for (walk_init(&walk, 1, &layout); walk.left > 0; walk_next(&walk)) {
         const int64_t value = dtype_load(storage->dtype, contents, walk.position[0]);
-        if (value < table->key.first || value >= table->key.size)
+        if (value < table->key.index_min || value >= table->key.index_end)
             return false;
     }
     return true;
@@ -250,18 +280,19 @@ void *derived_on_host(const struct launcher *self, const struct step *step,
                       const struct table *table, uint64_t *bytes)
 {
     const int i = table->inputs[0];
-    int64_t count;
-    *bytes = (uint64_t)table->count * table->size;
+    int64_t unused_count;
+    *bytes = (uint64_t)table->count * table->element_bytes;
     switch (table->key.kind) {
-    case DERIVED_MODULI: return host_moduli(self, step, i, &table->layout, &count);
+    case DERIVED_MODULI: return host_moduli(self, step, i, &table->layout, &unused_count);
     case DERIVED_LANE_MODULI: return host_lane_moduli(self, step, i, &table->layout, table->count);
     case DERIVED_TWIDDLES: return host_twiddles(self, step, i, &table->layout);
     case DERIVED_SCALED_TWIDDLES: return host_scales(self, step);
     case DERIVED_LANE_TWIDDLES:
-        return host_lane_twiddles(self, step, &table->layout, (uint32_t)table->key.size);
+        return host_lane_twiddles(self, step, &table->layout, (uint32_t)table->key.word_bits);
     case DERIVED_PERMUTATION: return host_permutation(self, step, false);
     case DERIVED_INVERSE_PERMUTATION:
-        *bytes = ((uint64_t)layout_elements(&table->layout) + 1) * table->size;
+        /* n + 1 elements, without the scratch memory that the device needs behind them */
+        *bytes = ((uint64_t)layout_elements(&table->layout) + 1) * table->element_bytes;
         return host_permutation(self, step, true);
     default: return NULL;
     }

@@ -108,7 +108,6 @@ static const char *plan_vectors(const struct step *step, const struct healcl_dev
                                 struct variant_plan *plan)
 {
     struct space *space = &plan->space;
-    int64_t k;
     const char *obstacle = double_vectors_obstacle(device);
     if (obstacle)
         return obstacle;
@@ -121,7 +120,7 @@ static const char *plan_vectors(const struct step *step, const struct healcl_dev
     for (int i = 1; i <= 2; i++)
         if (space->operand[i].stride[last] != 0 && space->operand[i].stride[last] != 1)
             return "an operand's elements are not contiguous";
-    return moduli_are_periodic(step, 2, &k) ? NULL : "moduli do not repeat along the last axis";
+    return moduli_are_periodic(step, INPUT_P) ? NULL : "moduli do not repeat along the last axis";
 }
 
 /* The index of the vector of moduli for the last eight elements of a row of n. n is a multiple of

@@ -67,10 +67,9 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
 static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
                                 struct variant_plan *plan)
 {
-    int64_t k;
     struct layout none = {.rank = step->out->layout.rank}, moduli = modulus_operand(step, 2);
     memcpy(none.shape, step->out->layout.shape, sizeof none.shape);
-    plan->is_periodic = moduli_are_periodic(step, 2, &k) && find_plan(step, &none, false, plan) &&
+    plan->is_periodic = moduli_are_periodic(step, INPUT_P) && find_plan(step, &none, false, plan) &&
                         plan->space.shape[plan->space.rank - 1] % LANES == 0;
     const char *obstacle = double_vectors_obstacle(device);
     return obstacle ? obstacle

@@ -194,12 +194,11 @@ static const char *plan_product_rows(const struct step *step, const struct healc
     const struct layout *a = &sum->a, *b = &sum->b;
     plan_sums(step, plan);
     const int64_t k = sum->out.shape[OUT_K], terms = a->shape[IN_TERMS];
-    int64_t unused_period;
     RETURN_OBSTACLE(sum_vectors_obstacle(device, terms, sum->out.shape[OUT_N]));
     OBSTACLE_IF(k < 1 || LANES % k != 0 || terms * k < LANES || a->stride[IN_K] != 1 ||
                     b->stride[IN_K] != 1 || a->stride[IN_TERMS] != k || b->stride[IN_TERMS] != k,
                 "terms do not form contiguous rows");
-    OBSTACLE_IF(!moduli_are_periodic(step, PRODUCT_Q, &unused_period), "moduli do not repeat");
+    OBSTACLE_IF(!moduli_are_periodic(step, PRODUCT_Q), "moduli do not repeat");
     return NULL;
 }
 

@@ -44,7 +44,7 @@ uint64_t template_slot_bytes(const struct launcher *self, int slot)
     if (slot == SLOT_STATUS)
         return sizeof(struct status);
     const struct table *table = &made->tables[slot - SLOT_TABLE];
-    return (uint64_t)table->count * table->size;
+    return (uint64_t)table->count * table->element_bytes;
 }
 
 int template_slot_of(const struct launcher *self, const struct tensor *operand)

@@ -66,7 +66,15 @@ enum derived_kind {
 struct derived_key {
     enum derived_kind kind;
     struct layout layout;
-    int64_t first, size; /* DERIVED_INDEX_CHECK: the range; twiddles: `beside` and `word_bits` */
+    union {
+        int64_t index_min; /* DERIVED_INDEX_CHECK: indices are in [index_min, index_end) */
+        int64_t beside;    /* DERIVED_PASS_TWIDDLES: see derive_pass_twiddles */
+    };
+    union {
+        int64_t index_end; /* DERIVED_INDEX_CHECK */
+        int64_t word_bits; /* DERIVED_PASS_TWIDDLES and DERIVED_LANE_TWIDDLES */
+        int64_t terms;     /* DERIVED_WEIGHTS: of all digits */
+    };
     uint32_t storages[TABLE_INPUTS]; /* by id; 0 in a template */
     struct layout others;            /* of a second tensor, such as the moduli of twiddles */
 };
@@ -77,11 +85,12 @@ struct table {
     int inputs[TABLE_INPUTS]; /* that it is derived from. NO_INPUT: none. The first one owns it; if
                                  that is NO_INPUT, the plan's scalars do */
     struct layout layout;     /* of the elements that it is derived from; perhaps not key.layout */
-    int from;                 /* slot of the table that the device computes it from; SLOT_NONE */
+    int computed_from;        /* slot of the table that the device computes it from; or SLOT_NONE */
     int64_t count;            /* elements; 0: it is only a check */
-    size_t size;              /* bytes of an element */
-    bool has_rows;            /* a table of more moduli serves as well */
-    bool is_spare;            /* no launch needs it, but to compute another table */
+    size_t element_bytes;
+    bool longer_serves;    /* a table of more moduli serves as well */
+    bool only_for_filling; /* the device writes it while it fills another table; no launch of the
+                              step reads it */
 };
 
 /* A launch of a template. */
