@@ -9,8 +9,6 @@
 #include "core/process.h"
 #include "opencl/internal.h"
 
-enum { NANOSECONDS_PER_MS = 1000000 };
-
 /* ---------------------------------------------------------------- building */
 
 /* The compiler's messages about a program, behind a first line of ours. Freed with free(). NULL if
@@ -147,7 +145,7 @@ static void begin_compiling(struct healcl_device *device, uint64_t hash)
     if (*others == hash) {
         size_t span = trace_begin(device->trace, "wait", "wait for the other process");
         for (int ms = 0; ms < AWAITED_MS && *others == hash; ms++)
-            (void)nanosleep(&(struct timespec){.tv_nsec = NANOSECONDS_PER_MS}, NULL);
+            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* 1 ms */
         trace_end(device->trace, span);
     }
     *mine = hash;
@@ -306,7 +304,7 @@ static void end_builds(struct builds *builds, struct trace *trace)
     for (size_t i = 0; i < builds->count; i++)
         while (builds->states[i] != BUILT && monotonic_nanoseconds() < builds->deadline &&
                any_builder_runs(builds))
-            (void)nanosleep(&(struct timespec){.tv_nsec = NANOSECONDS_PER_MS}, NULL);
+            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* 1 ms */
     trace_end(trace, span);
     (void)pthread_mutex_unlock(&device->shared->lock);
 }

@@ -72,8 +72,7 @@ static size_t integer_bytes(const char *type)
 /* Whether a kernel's argument of this type takes the memory of a tensor. Its elements must have the
  * size of the tensor's, signed or not, or be vectors of them such as "long4". An unknown type may
  * be anything. */
-static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type,
-                         size_t element_size)
+static bool takes_memory(cl_kernel_arg_address_qualifier space, const char *type, size_t bytes)
 {
     char element[WORD_SIZE];
     snprintf(element, sizeof element, "%s", type);
@@ -82,16 +81,16 @@ static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *ty
         length--;
     element[length] = 0;
     const size_t type_size = integer_bytes(element);
-    return (address == CL_KERNEL_ARG_ADDRESS_GLOBAL || address == CL_KERNEL_ARG_ADDRESS_CONSTANT) &&
-           strncmp(type, "image", 5) != 0 && (type_size == 0 || type_size == element_size);
+    return (space == CL_KERNEL_ARG_ADDRESS_GLOBAL || space == CL_KERNEL_ARG_ADDRESS_CONSTANT) &&
+           strncmp(type, "image", 5) != 0 && (type_size == 0 || type_size == bytes);
 }
 
 /* Whether a kernel's argument of this type takes a 64-bit integer by value. An unknown type may be
  * one. */
-static bool takes_long(cl_kernel_arg_address_qualifier address, const char *type)
+static bool takes_long(cl_kernel_arg_address_qualifier space, const char *type)
 {
     const size_t bytes = integer_bytes(type);
-    return address == CL_KERNEL_ARG_ADDRESS_PRIVATE && !strchr(type, '*') &&
+    return space == CL_KERNEL_ARG_ADDRESS_PRIVATE && !strchr(type, '*') &&
            strcmp(type, "sampler_t") != 0 && (bytes == 0 || bytes == sizeof(cl_long));
 }
 
@@ -125,16 +124,15 @@ static enum healcl_status check_argument(struct healcl_device *device, cl_kernel
 {
     char type[WORD_SIZE], name[WORD_SIZE], given[GIVEN_SIZE];
     const struct launch_argument *argument = &launch->arguments[i];
-    cl_kernel_arg_address_qualifier qualifier = 0;
+    cl_kernel_arg_address_qualifier space = 0;
     const cl_int answer = device->cl->clGetKernelArgInfo(id, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
-                                                         sizeof qualifier, &qualifier, NULL);
-    const char *address = address_name(qualifier);
+                                                         sizeof space, &space, NULL);
+    const char *address = address_name(space);
     *reports = answer == CL_SUCCESS && address;
     if (!*reports)
         return HEALCL_OK;
     ask_word(device, id, i, CL_KERNEL_ARG_TYPE_NAME, type);
-    if (argument->buffer ? takes_memory(qualifier, type, argument->size)
-                         : takes_long(qualifier, type))
+    if (argument->buffer ? takes_memory(space, type, argument->size) : takes_long(space, type))
         return HEALCL_OK;
     ask_word(device, id, i, CL_KERNEL_ARG_NAME, name);
     FAIL(error, blame_manifest(device),

@@ -104,11 +104,6 @@ enum healcl_status opencl_load(struct healcl_error *error)
 
 /* ---------------------------------------------------------------- errors */
 
-/* Missing in headers of OpenCL 1.2, but returned by a loader that finds no platform. */
-#ifndef CL_PLATFORM_NOT_FOUND_KHR
-#define CL_PLATFORM_NOT_FOUND_KHR (-1001)
-#endif
-
 /* Without the codes of images, other libraries and separate linking. */
 #define OPENCL_CODES(X)                             \
     X(CL_SUCCESS)                                   \

@@ -11,6 +11,11 @@
 #include "core/registry.h"
 #include "core/status.h"
 
+/* The code of a loader that finds no platform. Headers of OpenCL 1.2 lack it. */
+#ifndef CL_PLATFORM_NOT_FOUND_KHR
+#define CL_PLATFORM_NOT_FOUND_KHR (-1001)
+#endif
+
 /* OpenCL 1.0 lacks the last ones: they are NULL if the library does not have them. */
 enum { OPENCL_LATER_FUNCTIONS = 4 };
 #define OPENCL_FUNCTIONS(X)         \

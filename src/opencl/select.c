@@ -13,8 +13,6 @@
 #include "opencl/internal.h"
 #include "opencl/opening.h"
 
-enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
-
 /* Kinds of devices. Without a selector, kinds of a higher rank are preferred. */
 static const struct kind {
     cl_device_type type; /* 0: anything else */
@@ -262,7 +260,7 @@ static enum healcl_status list_platforms(const struct opencl *cl, struct device_
         TRY(opencl_load(error));
     cl_uint count = 0;
     cl_int code = WAIT_CL(cl, clGetPlatformIDs, 0, NULL, &count);
-    if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && count == 0))
+    if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0))
         return HEALCL_OK;
     TRY_CL(error, "clGetPlatformIDs", code);
     cl_platform_id *platforms = calloc(count, sizeof *platforms);
@@ -350,6 +348,9 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
     return HEALCL_DEVICE;
 }
 
+/* Lists devices for a caller who needs just the array, which is then the caller's. An empty list
+ * with a faulty platform is an error. packaged: programs come from a package, so devices without a
+ * compiler can be used. */
 enum healcl_status device_list(const struct opencl *cl, bool packaged, struct device_info **list,
                                size_t *count, struct healcl_error *error)
 {
@@ -362,7 +363,7 @@ enum healcl_status device_list(const struct opencl *cl, bool packaged, struct de
     if (status == HEALCL_OK) {
         *list = listing.devices;
         *count = listing.count;
-        listing.devices = NULL; /* the caller's */
+        listing.devices = NULL; /* they are the caller's now: do not free them */
         for (size_t i = 0; i < *count; i++)
             (*list)[i].packaged = packaged;
     }
@@ -372,6 +373,8 @@ enum healcl_status device_list(const struct opencl *cl, bool packaged, struct de
 
 /* ---------------------------------------------------------------- predicates */
 
+/* Whether a compiler made for GPUs compiles for the host, as Mesa's llvmpipe does: its devices have
+ * no doubles, or their loops end early. They are tuned as GPUs. */
 bool device_emulates_gpu(const struct device_info *info)
 {
     return device_kind(info->type)->type == CL_DEVICE_TYPE_CPU &&

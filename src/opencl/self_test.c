@@ -162,7 +162,8 @@ static void answer_text(const struct operands *operands, size_t number, uint64_t
 {
     size_t used = (size_t)snprintf(text, ANSWER_TEXT_SIZE, "%s(", answer_table[number].name);
     for (const char *letter = answer_table[number].operands; *letter; letter++) {
-        uint64_t value = *letter == 'a' ? operands->a : *letter == 'b' ? operands->b : operands->q;
+        uint64_t value = *letter == 'a' ? operands->a : operands->b;
+        value = *letter == 'q' ? operands->q : value;
         used += (size_t)snprintf(text + used, ANSWER_TEXT_SIZE - used, "0x%" PRIx64 "%s", value,
                                  letter[1] ? ", " : "");
     }

@@ -153,9 +153,8 @@ enum healcl_status kernel_find(struct healcl_device *device, const struct launch
 {
     const uint64_t hash = launch_program_hash(launch);
     struct device_program *program = NULL;
-    struct kernel *kernel;
-    for (struct kernel **link = &device->programs->kernels; (kernel = *link);
-         link = &kernel->next) {
+    for (struct kernel **link = &device->programs->kernels; *link; link = &(*link)->next) {
+        struct kernel *kernel = *link;
         if (!is_program_of(kernel->program, launch, hash))
             continue;
         program = kernel->program;

@@ -172,10 +172,10 @@ struct device_tuning tuning_default(const struct device_info *info)
         .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
                                                                   : MULTIPLY_BY_DOUBLES,
         .past_caches_bytes = PAST_CACHES_BYTES};
-    if (!is_cpu || info->little_endian) /* kernels with vectors need that order */
-        (void)take_style(&tuning, is_cpu                              ? STYLE_VECTORS
-                                  : kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE
-                                                                      : STYLE_LOCAL);
+    if (is_cpu && info->little_endian) /* kernels with vectors need that order */
+        (void)take_style(&tuning, STYLE_VECTORS);
+    else if (!is_cpu)
+        (void)take_style(&tuning, kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE : STYLE_LOCAL);
     return tuning;
 }
 
@@ -191,6 +191,7 @@ static bool parse_number(const char *text, uint64_t *value)
     return digit > text && !*digit;
 }
 
+/* Parses the name of a style, such as "vectors". */
 static bool parse_kernel_style(const char *text, enum kernel_style *style)
 {
     int s = 0;
@@ -268,6 +269,7 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
     return HEALCL_OK;
 }
 
+/* Writes a tunable's value as tuning_parse reads it: a number, or the name of a way to multiply. */
 void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
                     char text[TUNABLE_TEXT_SIZE])
 {
@@ -450,6 +452,7 @@ static void avoid_wrong(const struct device_info *info, struct device_tuning *tu
     }
 }
 
+/* Whether any family uses vectors: only these need a way to multiply vectors. */
 bool tuning_has_vectors(const struct device_tuning *tuning)
 {
     bool any = false;

@@ -228,6 +228,8 @@ static enum healcl_status audit_init(struct audit *audit, const struct healcl_de
     return reference_create(&audit->slice_plan, &audit->reference, error);
 }
 
+/* Creates an audit of a session. share: the fraction of the run time that audits may take. seed:
+ * chooses the order of steps, so that a failure can be repeated. */
 enum healcl_status audit_create(const struct plan *plan, const struct healcl_device *device,
                                 double share, uint64_t seed, struct audit **result,
                                 struct healcl_error *error)

@@ -41,11 +41,9 @@ static enum healcl_status open_together(struct healcl_batcher *batcher,
                                 (int64_t)batch, &batcher->wide, error));
     const struct healcl_device *device = batcher->device;
     const uint64_t bytes = batcher->wide->plan->bytes_peak;
-    /* Without separate device memory, only the transcript's limits apply. */
-    const uint64_t most = options->memory_bytes > 0 ? options->memory_bytes
-                          : device && !device->info.unified_memory
-                              ? device->info.global_memory_bytes
-                              : UINT64_MAX;
+    uint64_t most = options->memory_bytes > 0 ? options->memory_bytes : UINT64_MAX;
+    if (options->memory_bytes == 0 && device && !device->info.unified_memory)
+        most = device->info.global_memory_bytes;
     if (bytes > most)
         REFUSE_FOR(error, LIMIT,
                    "%zu requests together take %" PRIu64 " bytes, above the limit of %" PRIu64,
@@ -134,6 +132,7 @@ enum healcl_status healcl_batcher_open(const struct healcl_transcript *transcrip
     return HEALCL_OK;
 }
 
+/* Closes a batcher, also one that was opened only in part. */
 void healcl_batcher_close(struct healcl_batcher *batcher)
 {
     if (!batcher)

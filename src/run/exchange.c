@@ -37,6 +37,8 @@ void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, s
 
 /* ---------------------------------------------------------------- memory */
 
+enum { MAPS = false, UNMAPS = true }; /* for exchange_map */
+
 struct exchanger {
     struct executor *executor;
     struct healcl_device *device;
@@ -55,9 +57,6 @@ static struct tensor span_of(const struct tensor *tensor)
 
 /* Maps the range that a tensor spans, or ends its mapping, during a turn of the device. The
  * reference needs no unmapping. */
-/* For exchange_map. */
-enum { MAPS = false, UNMAPS = true };
-
 static enum healcl_status exchange_map(const struct exchanger *exchanger,
                                        const struct tensor *tensor, bool unmaps, void **data,
                                        struct healcl_error *error)

@@ -302,6 +302,7 @@ const char *healcl_transcript_segment_name(const struct healcl_transcript *trans
 
 /* ---------------------------------------------------------------- parts for ranks */
 
+/* Makes the part of a transcript that one rank runs, as a change of the transcript's plan. */
 enum healcl_status healcl_transcript_split(const struct healcl_transcript *transcript,
                                            const struct healcl_split *split,
                                            struct healcl_transcript **part,

@@ -165,6 +165,7 @@ enum healcl_status results_create(const struct plan *plan, const struct healcl_r
     return HEALCL_OK;
 }
 
+/* Frees the results. The transcript's file need not stay mapped any longer (source_hold). */
 void results_free(struct results *results)
 {
     if (!results)
@@ -352,6 +353,7 @@ static bool wants_data(void *context, const struct step *step)
            compare_same_shape(&step->in[0]->layout, step->payload);
 }
 
+/* The functions by which an executor hands results to this comparison. */
 struct result_sink results_sink(struct results *results)
 {
     return (struct result_sink){.context = results,

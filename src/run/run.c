@@ -25,9 +25,11 @@ const char *trace_for_step(struct trace *trace, const struct step *step)
     if (!trace)
         return "";
     const struct origin *origin = step_origin(step, NO_INPUT);
-    const char *name = step->kind == STEP_RELEASE  ? "free"
-                       : step->origins->operations ? step->origins->operations
-                                                   : origin_operation(origin)->name;
+    const char *name = step->origins->operations; /* NULL: only one */
+    if (step->kind == STEP_RELEASE)
+        name = "free";
+    else if (!name)
+        name = origin_operation(origin)->name;
     trace_for_operation(trace, name, origin->entry);
     return name;
 }
@@ -340,7 +342,6 @@ static void warn_of_run(const struct run *run)
 {
     const uint64_t either_way = run->plan->either_way.count, steps = run->report->fallbacks;
     const uint64_t dropped = run->report->dropped_digits;
-    const char *warning;
     char others[64] = "";
     if (either_way > 1)
         snprintf(others, sizeof others, ", and %" PRIu64 " more in this order", either_way - 1);
@@ -357,8 +358,8 @@ static void warn_of_run(const struct run *run)
         warn(run, "%" PRIu64 " step%s ran %s because the device could not", steps,
              steps == 1 ? "" : "s",
              run->executor->host_steps > 0 ? "on the host" : "on other kernels than a manifest's");
-    for (size_t i = 0; run->device && (warning = device_warning(run->device, i)); i++)
-        warn(run, "%s", warning);
+    for (size_t i = 0; run->device && device_warning(run->device, i); i++)
+        warn(run, "%s", device_warning(run->device, i));
 }
 
 /* Notes that a storage was uploaded. If a session keeps it, later runs do not upload it again. */
@@ -677,6 +678,8 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     return HEALCL_OK;
 }
 
+/* Frees a report with its arena. The caller has a pointer to the report, the first member of the
+ * struct that owns the arena. */
 void healcl_report_free(struct healcl_report *report)
 {
     if (!report)

@@ -126,6 +126,8 @@ void healcl_tensor_release(struct healcl_tensor *tensor)
     disown(handles);
 }
 
+/* Describes a tensor's shape and dtype, as those of a transcript's inputs. It stays valid when the
+ * queue is closed. */
 struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor)
 {
     if (!tensor)
@@ -137,6 +139,7 @@ struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *ten
                                        .bytes = (size_t)tensor_byte_count(tensor)};
 }
 
+/* Describes where a view's elements are in its storage. NULL gives an empty description. */
 struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor)
 {
     if (!tensor)
