@@ -411,11 +411,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
     /* One more than the plan has for launch_pack, and one for each operand of a slice. */
     self->storages = calloc(plan->storage_count + 1 + STEP_OPERANDS, sizeof *self->storages);
     NEED_MEMORY(self->storages, error);
-    enum healcl_status status =
-        device_buffer_acquire_part(device, sizeof(struct status), &self->status, error);
-    if (status != HEALCL_OK)
-        launcher_release(self);
-    return status;
+    return HEALCL_OK;
 }
 
 void launcher_release(struct launcher *self)

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/array.h"
 #include "core/clock.h"
 #include "core/process.h"
 #include "opencl/internal.h"
@@ -153,27 +154,33 @@ static void begin_compiling(struct healcl_device *device, uint64_t hash)
 
 /* ---------------------------------------------------------------- side by side */
 
-/* Adds the program of a launch to those that child processes build. Sources of vendors are not
- * listed: a child process gets only names of programs. An error is ignored: the program is then
- * built when it is first launched. */
-void device_list_program(struct healcl_device *device, const struct launch *launch)
-{
-    if (!launch->source)
-        (void)!kernel_find(device, launch, NULL);
-}
-
 /* Programs of a plan that are not cached. Child processes build most of them, and leave the
  * binaries in the cache. Each process, and this one, repeatedly takes a program that no other one
  * has taken. */
 struct builds {
-    struct healcl_device *device; /* the handle that has listed them */
     size_t process_count;
     int processes[BUILDS_AT_ONCE_MAX];
     _Atomic uint32_t *states; /* of the programs, in memory shared by all processes */
     uint64_t deadline;        /* when this process stops waiting: monotonic_nanoseconds */
-    size_t count;
-    struct device_program *items[];
+    size_t count, capacity;
+    struct device_program **items;
 };
+
+/* Adds the program of a launch to those that child processes build. Sources of vendors are not
+ * listed: a child process gets only names of programs. An error is ignored: the program is then
+ * built when it is first launched. */
+void device_list_program(void *context, const struct launch *launch)
+{
+    struct healcl_device *device = context;
+    struct builds *builds = device->programs->child_builds;
+    const uint64_t hash = launch_program_hash(launch);
+    for (size_t i = 0; i < builds->count; i++)
+        if (program_is_of(builds->items[i], launch, hash))
+            return;
+    if (!launch->source && ARRAY_GROW(builds->items, builds->count, &builds->capacity) &&
+        program_find(device, launch, &builds->items[builds->count], NULL) == HEALCL_OK)
+        builds->count++;
+}
 
 enum { FREE, TAKEN, BUILT }; /* states of a program */
 enum { PROGRAM_WORDS = 3 };  /* for a child process: its name, options, work-group size */
@@ -199,10 +206,10 @@ static size_t worker_count(const struct healcl_device *device, size_t programs)
 /* Starts the child processes of a list of missing programs. Each gets the same command line:
  * "healcl BUILDER SELECTOR", then name, options and work-group size of each program. They share an
  * array of states by which they divide the work. process_count stays 0 if none can be started. */
-static void start_processes(struct builds *builds)
+static void start_processes(const struct healcl_device *device, struct trace *trace)
 {
     enum { AWAITED_SECONDS = 60, SIZE_TEXT = 24 }; /* a driver may hang in a process */
-    const struct healcl_device *device = builds->device;
+    struct builds *builds = device->programs->child_builds;
     const size_t workers = worker_count(device, builds->count);
     char selector[24], (*sizes)[SIZE_TEXT] = calloc(builds->count + 1, sizeof *sizes);
     /* Three words before the programs, and a final NULL. */
@@ -213,8 +220,7 @@ static void start_processes(struct builds *builds)
     snprintf(selector, sizeof selector, "%u:%u", device->info.platform_index,
              device->info.device_index);
     if (sizes && arguments && workers > 1) {
-        const size_t span =
-            trace_begin(device->programs->opening_trace, "build", "start processes");
+        const size_t span = trace_begin(trace, "build", "start processes");
         *next++ = "healcl";
         *next++ = device->programs->builder;
         *next++ = selector;
@@ -228,7 +234,7 @@ static void start_processes(struct builds *builds)
             process_start_beside(arguments, workers - 1, builds->count * sizeof *builds->states,
                                  &states, builds->processes);
         builds->states = states;
-        trace_end(device->programs->opening_trace, span);
+        trace_end(trace, span);
     }
     free(arguments);
     free(sizes);
@@ -244,16 +250,6 @@ static bool any_builder_runs(const struct builds *builds)
     return false;
 }
 
-/* Whether a program must be built: it is neither built, nor cached, nor in the list yet. */
-static bool is_missing(const struct builds *builds, const struct device_program *program)
-{
-    for (size_t i = 0; i < builds->count; i++)
-        if (builds->items[i] == program)
-            return false;
-    return !program->id && *program->binary_name &&
-           !cache_has(builds->device->programs->cache_directory, program->binary_name);
-}
-
 /* For qsort: sorts by name, backwards. Transforms and sums, which take the compiler longest, then
  * come before the programs of core. Processes that start with the longest work end at about the
  * same time. */
@@ -263,32 +259,32 @@ static int by_name(const void *a, const void *b)
                   (*(struct device_program *const *)a)->name);
 }
 
-/* Lists the programs of a handle that must be built, the largest first. Returns NULL if memory runs
- * out. Freed with free(). */
-static struct builds *find_missing(struct healcl_device *device)
+/* Leaves those of the listed programs that are neither built nor cached. */
+static void keep_missing(struct healcl_device *device, struct builds *builds)
 {
-    size_t kernel_count = 0;
-    for (struct kernel *kernel = device->programs->kernels; kernel; kernel = kernel->next)
-        kernel_count++;
-    struct builds *builds = calloc(1, sizeof *builds + kernel_count * sizeof *builds->items);
-    if (!builds)
-        return NULL;
-    builds->device = device;
-    (void)pthread_mutex_lock(&device->shared->lock);
-    for (struct kernel *kernel = device->programs->kernels; kernel; kernel = kernel->next)
-        if (is_missing(builds, kernel->program))
-            builds->items[builds->count++] = kernel->program;
-    (void)pthread_mutex_unlock(&device->shared->lock);
+    const size_t listed = builds->count;
+    builds->count = 0;
+    for (size_t i = 0; i < listed; i++) {
+        struct device_program *program = builds->items[i];
+        (void)pthread_mutex_lock(&device->shared->lock);
+        const bool is_built = program->id != NULL;
+        (void)pthread_mutex_unlock(&device->shared->lock);
+        if (is_built || !*program->binary_name ||
+            cache_has(device->programs->cache_directory, program->binary_name))
+            program_leave(device, program);
+        else
+            builds->items[builds->count++] = program;
+    }
     qsort(builds->items, builds->count, sizeof *builds->items, by_name);
-    return builds;
 }
 
 /* Builds what no child process has taken, and waits until the others are done, have died, or the
  * deadline has passed. What is then still missing is built at its first launch. The context stays
  * locked meanwhile, so that other handles do not build the same programs. */
-static void end_builds(struct builds *builds, struct trace *trace)
+static void end_builds(struct healcl_device *device)
 {
-    struct healcl_device *device = builds->device;
+    struct builds *builds = device->programs->child_builds;
+    struct trace *trace = device->trace;
     (void)pthread_mutex_lock(&device->shared->lock);
     for (size_t i = 0; i < builds->count; i++) {
         struct device_program *program = builds->items[i];
@@ -340,28 +336,22 @@ void device_build_ahead(struct healcl_device *device, const struct program_liste
                         struct trace *trace)
 {
     struct device_programs *programs = device->programs;
-    struct healcl_device *beside;
     if (!lister->list || !programs->builder || device->tuning.builds_at_once == 1 ||
         programs->package || programs->added || !programs->keeps_binaries ||
-        !programs->cache_directory || !cache_can_write(programs->cache_directory) ||
-        device_open_beside(device, &beside, NULL) != HEALCL_OK)
+        !programs->cache_directory || !cache_can_write(programs->cache_directory))
         return;
-    beside->programs->keeps_binaries = false; /* `device` caches them, once kernels have run */
-    beside->programs->builder = programs->builder;
-    beside->programs->opening_trace = trace;
-    lister->list(lister->plan, beside);
-    struct builds *builds = find_missing(beside);
-    if (builds)
-        start_processes(builds);
-    if (builds && builds->process_count > 0) {
-        programs->child_builds = builds;
+    programs->child_builds = calloc(1, sizeof *programs->child_builds);
+    if (!programs->child_builds)
         return;
-    }
-    free(builds);
-    device_close(beside);
+    lister->list(lister->plan, device);
+    programs->manifest_is_wrong = false; /* the run finds that itself */
+    keep_missing(device, programs->child_builds);
+    start_processes(device, trace);
+    if (programs->child_builds->process_count == 0)
+        device_build_abandon(device);
 }
 
-/* Stops the child processes, if any, and closes the handle that listed their programs. */
+/* Stops the child processes, if any, and leaves their programs. */
 void device_build_abandon(struct healcl_device *device)
 {
     struct builds *builds = device->programs->child_builds;
@@ -370,7 +360,9 @@ void device_build_abandon(struct healcl_device *device)
         return;
     for (size_t i = 0; i < builds->process_count; i++)
         process_stop(builds->processes[i]);
-    device_close(builds->device);
+    for (size_t i = 0; i < builds->count; i++)
+        program_leave(device, builds->items[i]);
+    free(builds->items);
     free(builds);
 }
 
@@ -390,8 +382,7 @@ static void build_missing_of_plan(struct healcl_device *device, const struct dev
         device_build_ahead(device, &lister, device->trace);
     if (!programs->child_builds)
         return;
-    end_builds(programs->child_builds, device->trace);
-    programs->built += programs->child_builds->device->programs->built;
+    end_builds(device);
     device_build_abandon(device);
 }
 

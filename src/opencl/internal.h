@@ -209,6 +209,16 @@ enum healcl_status binary_load_packaged(struct healcl_device *device,
 enum healcl_status kernel_find(struct healcl_device *device, const struct launch *launch,
                                struct healcl_error *error);
 
+/* Finds the program of a launch among those of the context, or adds it. It gets a user:
+ * program_leave. */
+enum healcl_status program_find(struct healcl_device *device, const struct launch *launch,
+                                struct device_program **found, struct healcl_error *error);
+void program_leave(struct healcl_device *device, struct device_program *program);
+
+/* Whether a program is that of a launch, by its launch_program_hash. */
+bool program_is_of(const struct device_program *program, const struct launch *launch,
+                   uint64_t hash);
+
 /* Creates another object of a kernel. The caller releases it with clReleaseKernel. */
 cl_kernel kernel_create(struct healcl_device *device, const struct kernel *kernel, cl_int *code);
 

@@ -14,7 +14,7 @@ struct program_source {
 
 /* Programs of a device, with their statistics. */
 struct device_programs {
-    struct kernel *kernels;             /* listed or built so far, most recently used first */
+    struct kernel *kernels;             /* used so far, most recently used first */
     const struct program_source *added; /* by tests, before those of cl/; ends with a NULL name */
     struct package *package;            /* the source of all programs, shared by handles; or NULL */
     struct kernel_choices choices;      /* among manifests' kernels */
@@ -37,7 +37,7 @@ struct device_programs {
         struct compile_board *board; /* shared with the other process; or NULL */
     } ahead;
     struct program_lister {
-        void (*list)(const void *plan, struct healcl_device *beside); /* NULL without a lister */
+        void (*list)(const void *plan, struct healcl_device *device); /* NULL without a lister */
         const void *plan;
     } lister;                    /* for device_build_ahead, before the first program of its plan */
     struct builds *child_builds; /* begun by device_build_ahead; or NULL */
@@ -84,7 +84,7 @@ struct kernel {
     struct kernel *next;
     struct device_program *program;
     struct shared_kernel *shared;
-    cl_kernel id;    /* NULL: it is not built, or only listed */
+    cl_kernel id;    /* NULL: it is not built */
     bool is_checked; /* kernel_check_arguments has checked it */
 };
 
@@ -100,7 +100,7 @@ struct shared_kernel {
  * change; the rest is protected by the lock of struct device_context. */
 struct device_program {
     struct device_program *next;
-    uint32_t users; /* kernels of handles */
+    uint32_t users; /* kernels of handles, and builds */
     uint64_t hash;  /* of the next four fields */
     char *name, *options;
     size_t local_size;
@@ -184,13 +184,12 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
 /* Identifies the program of a launch. */
 uint64_t launch_program_hash(const struct launch *launch);
 
-/* Adds the kernel of a launch to those of the handle, for a lister. Its program must be one of cl/,
- * or added. */
-void device_list_program(struct healcl_device *device, const struct launch *launch);
+/* For a lister: notes the program of a launch, which device_build_ahead then has built. */
+void device_list_program(void *device, const struct launch *launch);
 
 /*
- * Starts child processes that build those programs of a plan that are not cached. The lister lists
- * them on a second handle.
+ * Starts child processes that build those programs of a plan that are not cached. The lister calls
+ * device_list_program for each launch of the plan, and makes no OpenCL call.
  *
  * The handle must have a builder, the name of a command of this program, and cache binaries. Then
  * builds_at_once processes build: this one and child processes. Their command line is "healcl

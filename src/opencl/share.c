@@ -90,8 +90,18 @@ static enum healcl_status find_program(struct healcl_device *device, const struc
     return status;
 }
 
-/* Finds a kernel of a program by its name, or adds it. Handles share this entry, which notes if the
- * driver has compiled the kernel. The context must be locked. */
+enum healcl_status program_find(struct healcl_device *device, const struct launch *launch,
+                                struct device_program **found, struct healcl_error *error)
+{
+    (void)pthread_mutex_lock(&device->shared->lock);
+    enum healcl_status status =
+        find_program(device, launch, launch_program_hash(launch), found, error);
+    if (status == HEALCL_OK)
+        (*found)->users++;
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    return status;
+}
+
 static enum healcl_status find_shared_kernel(struct device_program *program, const char *name,
                                              struct shared_kernel **found,
                                              struct healcl_error *error)
@@ -136,9 +146,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, const struct 
     return status;
 }
 
-/* Whether a launch uses this program. The hash alone could be equal by accident. */
-static bool is_program_of(const struct device_program *program, const struct launch *launch,
-                          uint64_t hash)
+bool program_is_of(const struct device_program *program, const struct launch *launch, uint64_t hash)
 {
     return program->hash == hash && program->local_size == launch->local_size &&
            program->arguments == kernel_arguments_hash(launch) &&
@@ -155,7 +163,7 @@ enum healcl_status kernel_find(struct healcl_device *device, const struct launch
     struct device_program *program = NULL;
     for (struct kernel **link = &device->programs->kernels; *link; link = &(*link)->next) {
         struct kernel *kernel = *link;
-        if (!is_program_of(kernel->program, launch, hash))
+        if (!program_is_of(kernel->program, launch, hash))
             continue;
         program = kernel->program;
         if (strcmp(kernel->shared->name, launch->kernel) != 0)
@@ -191,21 +199,20 @@ const struct device_program *device_next_program(const struct healcl_device *dev
 
 /* ---------------------------------------------------------------- releasing */
 
-/* Ends the use of a program by one kernel. If it was the last use, moves the program to the front
- * of the context's list, as the most recently used, and trims the list. The context must be locked.
- */
-static void leave_program(struct healcl_device *device, struct device_program *program)
+void program_leave(struct healcl_device *device, struct device_program *program)
 {
     struct device_context *context = device->shared;
     struct device_program **link = &context->programs;
-    if (--program->users > 0)
-        return;
-    while (*link != program)
-        link = &(*link)->next;
-    *link = program->next;
-    program->next = context->programs;
-    context->programs = program;
-    programs_trim(device->cl, context, IDLE_PROGRAMS_MAX);
+    (void)pthread_mutex_lock(&context->lock);
+    if (--program->users == 0) {
+        while (*link != program)
+            link = &(*link)->next;
+        *link = program->next;
+        program->next = context->programs;
+        context->programs = program;
+        programs_trim(device->cl, context, IDLE_PROGRAMS_MAX);
+    }
+    (void)pthread_mutex_unlock(&context->lock);
 }
 
 /* Releases the kernel at the front of the handle's list. */
@@ -215,9 +222,7 @@ void kernel_drop(struct healcl_device *device)
     device->programs->kernels = kernel->next;
     if (kernel->id)
         (void)device->cl->clReleaseKernel(kernel->id);
-    (void)pthread_mutex_lock(&device->shared->lock);
-    leave_program(device, kernel->program);
-    (void)pthread_mutex_unlock(&device->shared->lock);
+    program_leave(device, kernel->program);
     free(kernel);
 }
 

@@ -55,6 +55,9 @@ static enum healcl_status clear_status(struct device_executor *self, struct heal
     self->launcher.check_count = 0;
     if (self->status_is_unused)
         return HEALCL_OK;
+    if (!self->launcher.status.memory)
+        TRY(device_buffer_acquire_part(self->launcher.device, sizeof initial,
+                                       &self->launcher.status, error));
     TRY(device_write(self->launcher.device, &self->launcher.status, 0, sizeof initial, &initial,
                      error));
     self->status_is_unused = true;

@@ -62,7 +62,7 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
                                           struct healcl_error *error);
 
 /* Whether a step fills all of a small storage with zeros, as most accumulators begin. */
-bool device_executor_clears(const struct device_executor *self, const struct step *step);
+bool device_executor_clears(const struct healcl_device *device, const struct step *step);
 
 /* Clears a storage without memory with an upload, which needs no command. */
 enum healcl_status device_executor_clear(struct device_executor *self,

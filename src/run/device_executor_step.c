@@ -1,4 +1,6 @@
 /* Runs one step: its kernel, or a substitute. Lists and compiles the kernels of a plan. */
+#include <stdlib.h>
+
 #include "kernels/derived.h"
 #include "kernels/variant.h"
 #include "run/audit.h"
@@ -123,7 +125,7 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     const char *obstacle = step_obstacle(step, self->launcher.device);
-    if (!obstacle && device_executor_clears(self, step) &&
+    if (!obstacle && device_executor_clears(self->launcher.device, step) &&
         !launcher_memory(&self->launcher, step->out->storage)->memory)
         return device_executor_clear(self, step->out->storage, error);
     TRY(device_executor_move_results(self, step->out->storage, error));
@@ -177,58 +179,55 @@ enum healcl_status device_executor_leave_out(struct device_executor *self, const
 
 /* ---------------------------------------------------------------- compiling ahead */
 
-/* Uploads those inputs that the host keeps to compute tables from, so that tables have their right
- * sizes. No kernel is needed for that. Errors are ignored: they come again when the plan runs. */
-static void upload_kept(struct device_executor *self)
+/* Whether the host computes tables from what a step uploads. */
+static bool is_kept(const struct launcher *launcher, const struct step *step)
 {
-    const struct plan *plan = self->launcher.plan;
-    struct healcl_error error = {.status = HEALCL_OK};
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct step *step = &plan->steps[i];
-        if (step->kind == STEP_UPLOAD &&
-            launcher_keeps_contents(&self->launcher, step->out->storage))
-            (void)!device_executor_upload(self, step, &error);
-        healcl_error_clear(&error);
-    }
+    return step->kind == STEP_UPLOAD && launcher_keeps_contents(launcher, step->out->storage);
 }
 
-/* Compiles, or lists, the kernels of a step. Returns false if the step needs none. Errors are
- * ignored: the run itself reports them. */
-static bool compile_step(struct device_executor *self, const struct step *step)
+/* Compiles, or lists, the kernels of a step, if it needs any. Errors are ignored: the run itself
+ * reports them. */
+static void compile_step(struct launcher *launcher, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     if (step_functions[step->kind] != device_executor_kernel ||
-        device_executor_clears(self, step) || step_is_left_out(step, self->launcher.device) ||
-        step_obstacle(step, self->launcher.device))
-        return false;
-    (void)!launch_step(&self->launcher, step, step, &error);
+        device_executor_clears(launcher->device, step) ||
+        step_is_left_out(step, launcher->device) || step_obstacle(step, launcher->device))
+        return;
+    (void)!launch_step(launcher, step, step, &error);
     healcl_error_clear(&error);
-    return true;
 }
 
-static void list_program(void *beside, const struct launch *launch)
+/* Gives the launcher the contents of an upload, so that tables have their right sizes. Errors are
+ * ignored: they come again when the plan runs. */
+static void keep_contents(struct launcher *launcher, const struct step *step)
 {
-    device_list_program(beside, launch);
+    const struct storage *storage = step->out->storage;
+    void *copy = malloc(storage_bytes(storage));
+    if (copy && payload_check_data(step->payload, NULL) == HEALCL_OK &&
+        source_check_size(launcher->plan->source, NULL) == HEALCL_OK &&
+        payload_read_part(step->payload, storage->dtype, 0, storage->elements, copy, NULL) ==
+            HEALCL_OK)
+        launcher_storage_uploaded(launcher, storage, step->payload, copy);
+    else
+        free(copy);
 }
 
-/* Lists the programs of a plan on a second handle, for child processes to build. Walks through the
- * plan without running it: each launch is only listed. Storages are released as in a run, to need
- * no more memory. */
-void device_executor_list_programs(const void *listed, struct healcl_device *beside)
+/* Lists the programs of a plan for child processes to build: each launch is chosen and listed. */
+void device_executor_list_programs(const void *listed, struct healcl_device *device)
 {
     const struct plan *plan = listed;
-    struct executor *executor = NULL;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (device_executor_create(beside, plan, false, &executor, NULL) != HEALCL_OK)
+    struct launcher launcher;
+    if (launcher_init(&launcher, device, plan, NULL) != HEALCL_OK)
         return;
-    struct device_executor *self = (struct device_executor *)executor;
-    self->launcher.list = list_program;
-    self->launcher.list_context = beside;
-    upload_kept(self);
+    launcher.list = device_list_program;
+    launcher.list_context = device;
     for (size_t i = 0; i < plan->step_count; i++)
-        if (!compile_step(self, &plan->steps[i]) && plan->steps[i].kind == STEP_RELEASE)
-            (void)!device_executor_release(self, &plan->steps[i], &error);
-    executor->class->destroy(executor);
+        if (is_kept(&launcher, &plan->steps[i]))
+            keep_contents(&launcher, &plan->steps[i]);
+    for (size_t i = 0; i < plan->step_count; i++)
+        compile_step(&launcher, &plan->steps[i]);
+    launcher_release(&launcher);
 }
 
 /* The first program of a plan, and whether later launches use another one. */
@@ -256,20 +255,22 @@ void device_executor_compile_ahead(struct executor *executor)
     const struct plan *plan = launcher->plan;
     struct first_program first = {.hash = 0};
     launcher->device->programs->keeps_failures = true;
-    upload_kept(self);
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (is_kept(launcher, &plan->steps[i]))
+            (void)!device_executor_upload(self, &plan->steps[i], NULL);
     launcher->list = note_program;
     launcher->list_context = &first;
     for (size_t i = 0; i < plan->step_count && first.hash == 0; i++)
-        (void)compile_step(self, &plan->steps[i]);
+        compile_step(launcher, &plan->steps[i]);
     /* From the end: the last step with another program. So far, programs are only listed. */
     size_t begin = plan->step_count;
     for (first.differs = false; begin > 0 && !first.differs; begin--)
-        (void)compile_step(self, &plan->steps[begin - 1]);
+        compile_step(launcher, &plan->steps[begin - 1]);
     launcher->list = NULL;
     derived_forget_all(launcher); /* the tables have no memory */
     launcher->device->programs->ahead.is_on = true;
     if (first.differs)
-        (void)compile_step(self, &plan->steps[begin]);
+        compile_step(launcher, &plan->steps[begin]);
     for (size_t i = plan->step_count; i-- > 0;)
-        (void)compile_step(self, &plan->steps[i]);
+        compile_step(launcher, &plan->steps[i]);
 }

@@ -92,12 +92,12 @@ static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t b
 
 /* Whether a step fills all of a small storage with zeros, as most accumulators begin. Such an
  * upload is copied by the host and takes no command. */
-bool device_executor_clears(const struct device_executor *self, const struct step *step)
+bool device_executor_clears(const struct healcl_device *device, const struct step *step)
 {
     const struct storage *storage = step->out->storage;
     return step->kind == STEP_FILL && step->value[0] == 0 &&
            layout_elements(&step->out->layout) == storage->elements &&
-           device_copies_upload(self->launcher.device, storage_bytes(storage));
+           device_copies_upload(device, storage_bytes(storage));
 }
 
 /* Fills a storage without memory with zeros by an upload. */

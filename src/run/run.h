@@ -190,7 +190,7 @@ bool device_executor_has_refused(const struct executor *executor);
  * that fail are skipped. Afterwards the executor and its device must only be closed. */
 void device_executor_compile_ahead(struct executor *executor);
 
-/* A struct program_lister: lists the programs of a plan on a device handle. */
+/* A struct program_lister: lists the programs of a plan. Makes no OpenCL call. */
 void device_executor_list_programs(const void *listed, struct healcl_device *beside);
 
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
