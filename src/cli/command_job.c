@@ -160,8 +160,7 @@ int job_run(const struct command *command, void *self)
     struct healcl_error error = {.status = HEALCL_OK};
     progress_start(!job->quiet);
     enum healcl_status status = report_file_open(&job->json, &error);
-    if (status == HEALCL_OK)
-        status = report_file_open(&job->junit, &error);
+    THEN(status, report_file_open(&job->junit, &error));
     for (const struct command_option *option = command->options;
          status == HEALCL_OK && option->kind != OPTION_HELP; option++)
         if (option->kind == OPTION_NEW_FILE)

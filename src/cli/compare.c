@@ -324,8 +324,7 @@ static enum healcl_status compare(void *context, struct healcl_error *error)
     struct compare_command *self = context;
     progress_start_long();
     enum healcl_status status = begin(self, error);
-    if (status == HEALCL_OK)
-        status = run_all(self, error);
+    THEN(status, run_all(self, error));
     /* Runs made before an interruption are reported. */
     if (self->interrupted) {
         if (compare_end_early(&self->comparison) == 0) {

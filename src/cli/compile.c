@@ -33,8 +33,7 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
     progress_say("running %s", file);
     enum healcl_status status =
         healcl_transcript_open(file, &self->job.options, &transcript, error);
-    if (status == HEALCL_OK)
-        status = healcl_run(transcript, self->job.device, &options, &report, error);
+    THEN(status, healcl_run(transcript, self->job.device, &options, &report, error));
     if (status == HEALCL_OK && report->verdict == HEALCL_DIFFERS)
         status = ERROR(error, HEALCL_DIFFERENT, "results differ: healcl run shows which");
     healcl_report_free(report);

@@ -169,8 +169,7 @@ static int measure_in_child(int file)
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status =
         device_open_tested(&opencl_loader, DEVICE_SELECTOR(subject), &device, &error);
-    if (status == HEALCL_OK)
-        status = device_measure(device, false, &rates, &error);
+    THEN(status, device_measure(device, false, &rates, &error));
     if (status != HEALCL_OK)
         rates = (struct device_rates){0};
     else if (roofline_measure(device, ROOFLINE_SECONDS, &roofline, NULL) != HEALCL_OK)

@@ -267,8 +267,7 @@ enum healcl_status requests_run(const struct healcl_transcript *transcript,
     struct requests requests = {.transcript = transcript, .facts = facts};
     facts->nanoseconds = xcalloc(facts->count, sizeof *facts->nanoseconds);
     enum healcl_status status = find_inputs(&requests, live, error);
-    if (status == HEALCL_OK)
-        status = run_session(&requests, device, error);
+    THEN(status, run_session(&requests, device, error));
     for (size_t i = 0; i < requests.input_count; i++)
         free(requests.inputs[i].owned);
     free(requests.inputs);

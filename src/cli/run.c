@@ -123,8 +123,7 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     size_t span = trace_begin(self->trace, "start-up", "find devices");
     enum healcl_status status = opencl_load(error);
     self->has_devices = status == HEALCL_OK;
-    if (status == HEALCL_OK)
-        status = device_list(&opencl_loader, self->package, &list, &count, error);
+    THEN(status, device_list(&opencl_loader, self->package, &list, &count, error));
     trace_end(self->trace, span);
     TRY(status);
     self->has_devices = count > 0;

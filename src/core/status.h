@@ -104,6 +104,14 @@ void error_move(struct healcl_error *error, struct healcl_error *own);
             return try_status_;                        \
     } while (0)
 
+/* Goes on unless status has an error already. For functions that must release something before they
+ * return. */
+#define THEN(status, expression)     \
+    do {                             \
+        if ((status) == HEALCL_OK)   \
+            (status) = (expression); \
+    } while (0)
+
 /* Forwards an error with context in front: a format and its arguments. */
 #define TRY_PREFIX(expression, ...)                    \
     do {                                               \

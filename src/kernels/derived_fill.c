@@ -345,8 +345,7 @@ static enum healcl_status run_fill(struct launcher *self, const struct template_
     enum healcl_status status = choose_launches(self, fill, error);
     template_end(self);
     filling_run.template = &filling;
-    if (status == HEALCL_OK)
-        status = template_run(self, &filling_run, NULL, error);
+    THEN(status, template_run(self, &filling_run, NULL, error));
     template_release(self, &filling);
     return status;
 }

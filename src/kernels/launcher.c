@@ -315,8 +315,7 @@ static enum healcl_status run_template(struct launcher *self, const struct templ
     struct template_run run = {.step = step, .template = template};
     TRY(find_tables(self, &run, kept, error));
     enum healcl_status status = acquire_scratch(self, &run, kept, error);
-    if (status == HEALCL_OK)
-        status = template_run(self, &run, kept ? kept->objects : NULL, error);
+    THEN(status, template_run(self, &run, kept ? kept->objects : NULL, error));
     for (uint32_t i = template->scratch_count; i-- > 0;)
         device_buffer_release(self->device, &run.scratch[i]);
     return status;

@@ -238,8 +238,7 @@ static int mpi_run_part(struct run_ranks_command *self)
     if (code != GOES_ON)
         return code;
     enum healcl_status status = mpi_run_all(self, &error);
-    if (status == HEALCL_OK)
-        status = mpi_run_compare(self, &error);
+    THEN(status, mpi_run_compare(self, &error));
     if (status != HEALCL_OK)
         ranks_fail(&self->ranks, self->opening.job.file, &error);
     return GOES_ON;

@@ -145,8 +145,7 @@ static int serve_begin(struct serve_command *self, size_t *size)
     if (mkdir(self->results, 0777) != 0 && errno != EEXIST)
         status = ERROR(&error, HEALCL_USAGE, "cannot make " PATH_FORMAT ": %s", self->results,
                        strerror(errno));
-    if (status == HEALCL_OK)
-        status = read_names(self, size, &error);
+    THEN(status, read_names(self, size, &error));
     return status == HEALCL_OK ? GOES_ON : end_error(&error, false);
 }
 

@@ -237,8 +237,7 @@ enum healcl_status device_take_times(struct healcl_device *device,
                                      void *context, struct healcl_error *error)
 {
     enum healcl_status status = await_log(device, &device->launches, error);
-    if (status == HEALCL_OK)
-        status = await_log(device, &device->transfers, error);
+    THEN(status, await_log(device, &device->transfers, error));
     const struct command *commands = device->launches.commands;
     for (size_t i = 0; status == HEALCL_OK && i < device->launches.count; i++) {
         if (!commands[i].tag)

@@ -300,8 +300,7 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
     struct healcl_device *opened;
     TRY(new_device(first->shared, &opened, error));
     enum healcl_status status = copy_settings(opened, first, error);
-    if (status == HEALCL_OK)
-        status = create_beside(opened, first, error);
+    THEN(status, create_beside(opened, first, error));
     if (status == HEALCL_OK)
         *device = opened;
     else

@@ -321,8 +321,7 @@ enum healcl_status device_enqueue(struct healcl_device *device, const struct lau
     const struct launch_observer *observer = device->programs->observer;
     device->programs->manifest_is_wrong = false;
     enum healcl_status status = set_arguments(device, launch, kernel, own, error);
-    if (status == HEALCL_OK)
-        status = enqueue_timed(device, launch, kernel, own ? own->id : kernel->id, error);
+    THEN(status, enqueue_timed(device, launch, kernel, own ? own->id : kernel->id, error));
     if (status != HEALCL_OK)
         return name_kernel_in_error(device, launch->kernel, status, error);
     if (observer && launch->variant)
@@ -412,8 +411,7 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
         if (launch->groups < UINT16_MAX / launch->local_size)
             once.groups = 1;
         status = device_enqueue(device, &once, kernel, NULL, error);
-        if (status == HEALCL_OK)
-            status = device_finish(device, error);
+        THEN(status, device_finish(device, error));
     }
     if (board)
         board->ahead_hash = 0;

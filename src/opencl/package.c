@@ -202,8 +202,8 @@ static enum healcl_status read_manifest(zip_t *zip, struct package *package, uin
         REFUSE(error, "it does not begin with manifest.json");
     enum healcl_status status =
         read_member(zip, 0, PACKAGE_MANIFEST_BYTES_MAX, left, &manifest, error);
-    if (status == HEALCL_OK)
-        status = package_read_manifest(package, (const char *)manifest.data, manifest.bytes, error);
+    THEN(status,
+         package_read_manifest(package, (const char *)manifest.data, manifest.bytes, error));
     free(manifest.data);
     return status;
 }

@@ -258,8 +258,7 @@ enum healcl_status device_renew_compute(struct healcl_device *device, bool profi
     cl_command_queue_properties properties = compute_properties(device, profiling);
     device_turn_begin(device);
     enum healcl_status status = device_finish(device, error);
-    if (status == HEALCL_OK)
-        status = device_renew_queue(device, &device->compute, properties, error);
+    THEN(status, device_renew_queue(device, &device->compute, properties, error));
     if (status == HEALCL_OK)
         device->commands_overlap = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     device_turn_end(device);

@@ -358,8 +358,7 @@ enum healcl_status device_list(const struct opencl *cl, bool packaged, struct de
     *list = NULL;
     *count = 0;
     enum healcl_status status = device_list_all(cl, &listing, error);
-    if (status == HEALCL_OK)
-        status = device_listing_check(&listing, error);
+    THEN(status, device_listing_check(&listing, error));
     if (status == HEALCL_OK) {
         *list = listing.devices;
         *count = listing.count;

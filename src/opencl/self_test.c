@@ -577,11 +577,9 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
     make_cases(cases);
     compute_known_outputs(cases, known);
     enum healcl_status status = device_try_map(device, error);
-    if (status == HEALCL_OK)
-        status = run_kernel(device, cases, outputs, &test, error);
+    THEN(status, run_kernel(device, cases, outputs, &test, error));
     *runs = status == HEALCL_OK;
-    if (status == HEALCL_OK)
-        status = compare_outputs(&device->info, cases, outputs, known, error);
+    THEN(status, compare_outputs(&device->info, cases, outputs, known, error));
     if (status == HEALCL_OK) {
         status = test_lanes(device, error);
         *runs = status == HEALCL_OK || device->programs->package;
@@ -591,8 +589,7 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
                      device->info.device_index, device->info.name);
     struct trace *trace = device->programs->opening_trace;
     size_t span = trace_begin(trace, "self-test", "find out whether launches may overlap");
-    if (status == HEALCL_OK)
-        status = find_overlap(device, &test, &overlap, error);
+    THEN(status, find_overlap(device, &test, &overlap, error));
     if (status == HEALCL_OK && test.repetitions > 0)
         status = compare_repetitions(device, cases, &test, outputs, known, error);
     trace_end(trace, span);

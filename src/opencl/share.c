@@ -131,8 +131,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, const struct 
     (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status =
         program ? HEALCL_OK : find_program(device, launch, hash, &program, error);
-    if (status == HEALCL_OK)
-        status = find_shared_kernel(program, launch->kernel, &kernel->shared, error);
+    THEN(status, find_shared_kernel(program, launch->kernel, &kernel->shared, error));
     if (status == HEALCL_OK) {
         program->text = launch->source; /* a manifest that owned an earlier source may be closed */
         program->users++;

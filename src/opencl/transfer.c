@@ -362,8 +362,7 @@ static enum healcl_status upload_small(struct healcl_device *device, uint64_t by
     NEED_MEMORY(memory, error);
     memset(memory + bytes, 0, (size_t)(room - bytes));
     enum healcl_status status = filler->fill(filler->context, 0, bytes, memory, error);
-    if (status == HEALCL_OK)
-        status = device_buffer_of(device, bytes, memory, buffer, error);
+    THEN(status, device_buffer_of(device, bytes, memory, buffer, error));
     free(memory);
     return status;
 }

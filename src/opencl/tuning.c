@@ -384,8 +384,7 @@ enum healcl_status tuning_file_read(const char *name, const char *text,
         json_tree_read(text, strlen(text), TUNING_FILE_VALUES_MAX, &file, &stop, error);
     if (status == HEALCL_OK && !file)
         status = ERROR(error, HEALCL_REFUSED, "it is not JSON at byte %zu", stop);
-    if (status == HEALCL_OK)
-        status = take_file(file, info, tuning, specificity, error);
+    THEN(status, take_file(file, info, tuning, specificity, error));
     cJSON_Delete(file);
     if (status == HEALCL_REFUSED)
         error_prefix(error, "tunings/%s: ", name);

@@ -114,12 +114,9 @@ enum healcl_status plan_rewrite(struct plan *from, bool stays,
     rewrite.of = calloc(from->storage_count, sizeof(struct storage *));
     if (!rewrite.planner.plan || !rewrite.of)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status == HEALCL_OK)
-        status = derive_begin(&rewrite, from, stays, options, error);
-    if (status == HEALCL_OK)
-        status = change(&rewrite, how, error);
-    if (status == HEALCL_OK)
-        status = values_follow_plan(rewrite.planner.plan, error);
+    THEN(status, derive_begin(&rewrite, from, stays, options, error));
+    THEN(status, change(&rewrite, how, error));
+    THEN(status, values_follow_plan(rewrite.planner.plan, error));
     free(rewrite.of);
     if (!stays)
         plan_free(from);

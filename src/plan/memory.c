@@ -566,8 +566,7 @@ enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
             continue;
         }
         status = memory_begin_step(&memory, i, &slices, error);
-        if (status == HEALCL_OK)
-            status = memory_end_step(&memory, &slices, error);
+        THEN(status, memory_end_step(&memory, &slices, error));
     }
     *price = memory.price;
     *peak = memory.peak;

@@ -106,8 +106,7 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
     struct plan *plan = planner->plan;
     if (step->kind != STEP_RELEASE) {
         enum healcl_status status = count_work(planner, step, error);
-        if (status == HEALCL_OK)
-            status = count_scratch(planner, step, error);
+        THEN(status, count_scratch(planner, step, error));
         if (status != HEALCL_OK) {
             error_prefix(error, "argument '%s': ", step_input_name(step, 0));
             error_argument(error, step->arguments[0].parameter);

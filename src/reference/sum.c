@@ -94,8 +94,7 @@ enum healcl_status reference_modmul_axis_sum(struct reference *reference, const 
     for (int64_t i = 0; i < sum.batch; i++) {
         if (status == HEALCL_OK && step->kind == STEP_BASE_CONVERSION)
             status = take_digit(&a, &b, reference, step, i, error);
-        if (status == HEALCL_OK)
-            status = accumulate(reference, &out, &a, &b, moduli, perm, step_adds(step), error);
+        THEN(status, accumulate(reference, &out, &a, &b, moduli, perm, step_adds(step), error));
         out.layout.offset += sum.out_distance;
         a.layout.offset += sum.a_distance;
         b.layout.offset += sum.b_distance;

@@ -349,8 +349,7 @@ static enum healcl_status drain(struct device_executor *self, struct healcl_erro
     if ((base->is_cancelled || (base->observer && base->observer->cancelled)) &&
         self->recent_wait > LONG_WAIT && !device_poll(self->launcher.device, true))
         status = executor_await(base, self->launcher.device, error);
-    if (status == HEALCL_OK)
-        status = take_all(self, error);
+    THEN(status, take_all(self, error));
     forget_downloads(self);
     const uint64_t waited = monotonic_nanoseconds() - start;
     self->recent_wait = waited > self->recent_wait / 2 ? waited : self->recent_wait / 2;
@@ -520,8 +519,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         launcher_bind_steps(&self->launcher);
     if (self->base.audit)
         audit_begin_segment(self->base.audit, segment);
-    if (status == HEALCL_OK)
-        status = run_steps(self, segment, error);
+    THEN(status, run_steps(self, segment, error));
     if (self->base.audit)
         audit_drop(self->base.audit, self->launcher.device);
     note_phase(self, false);
@@ -529,8 +527,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     if (self->launcher.device->profiling) {
         enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,
                                                      status == HEALCL_OK ? error : NULL);
-        if (status == HEALCL_OK)
-            status = taken;
+        THEN(status, taken);
     }
     forget_downloads(self);
     self->result = &self->times_of_calls; /* the caller owns the other one */
@@ -710,8 +707,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     self->result = &self->times_of_calls;
     self->recent_wait = UINT64_C(1) << 40; /* nanoseconds: the first wait can be cancelled */
     enum healcl_status status = device_set_profiling(device, profile, error);
-    if (status == HEALCL_OK)
-        status = launcher_init(&self->launcher, device, plan, error);
+    THEN(status, launcher_init(&self->launcher, device, plan, error));
     if (status != HEALCL_OK) {
         free(self);
         return status;

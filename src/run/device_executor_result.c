@@ -19,11 +19,9 @@ static enum healcl_status pack_on_host(struct device_executor *self, struct down
     void *memory = malloc(bytes);
     enum healcl_status status = memory ? device_executor_read_tensor(self, tensor, error)
                                        : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status == HEALCL_OK)
-        status = reference_read(self->reference, tensor, memory, error);
-    if (status == HEALCL_OK)
-        status = device_upload_memory(self->launcher.device, NULL, bytes, memory, &download->buffer,
-                                      error);
+    THEN(status, reference_read(self->reference, tensor, memory, error));
+    THEN(status, device_upload_memory(self->launcher.device, NULL, bytes, memory, &download->buffer,
+                                      error));
     reference_forget(self->reference, tensor->storage);
     free(memory);
     trace_end(self->base.trace, span);

@@ -165,8 +165,7 @@ static enum healcl_status exchange_sum(const struct exchanger *exchanger,
     exchange->dtype = (enum healcl_dtype)sum.storage->dtype;
     exchange->elements = (size_t)layout_elements(&sum.layout);
     enum healcl_status status = read_moduli(exchanger, &moduli, exchange, &values, error);
-    if (status == HEALCL_OK)
-        status = exchange_map(exchanger, &sum, MAPS, &data, error);
+    THEN(status, exchange_map(exchanger, &sum, MAPS, &data, error));
     if (status == HEALCL_OK) {
         status = exchange_data(exchanger, &sum, exchange, data, error);
         const enum healcl_status unmap_status =

@@ -104,12 +104,10 @@ static enum healcl_status plan_and_list(struct healcl_transcript *transcript,
                                         struct healcl_transcript **result,
                                         struct healcl_error *error)
 {
-    if (status == HEALCL_OK)
-        status = make_plan(transcript, &transcript->plan, error);
+    THEN(status, make_plan(transcript, &transcript->plan, error));
     if (status == HEALCL_OK && !transcript->is_before_passes)
         status = plan_optimise(transcript->plan, transcript->passes, error);
-    if (status == HEALCL_OK)
-        status = list_tensors(transcript, error);
+    THEN(status, list_tensors(transcript, error));
     status = source_explain(&transcript->source, status, error);
     if (status != HEALCL_OK) {
         healcl_transcript_close(transcript);
@@ -131,9 +129,8 @@ static enum healcl_status open_source(const char *path, const void *data, size_t
     NEED_MEMORY(transcript, error);
     transcript->is_before_passes = is_before_passes;
     enum healcl_status status = set_options(transcript, options, error);
-    if (status == HEALCL_OK)
-        status = path ? source_open(&transcript->source, path, error)
-                      : source_open_memory(&transcript->source, data, length, error);
+    THEN(status, path ? source_open(&transcript->source, path, error)
+                      : source_open_memory(&transcript->source, data, length, error));
     return plan_and_list(transcript, status, result, error);
 }
 

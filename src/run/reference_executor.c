@@ -32,9 +32,8 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
             status = reference_read(self->reference, tensor, packed, error);
         }
     }
-    if (status == HEALCL_OK)
-        status =
-            sink_take(sink, self->base.trace, step, 0, elements, data, sink_nanoseconds, error);
+    THEN(status,
+         sink_take(sink, self->base.trace, step, 0, elements, data, sink_nanoseconds, error));
     free(packed);
     return status;
 }

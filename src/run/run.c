@@ -516,8 +516,7 @@ static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warm
             0;
     if (repetition == run->repeat)
         status = device_set_profiling(run->device, true, error);
-    if (status == HEALCL_OK)
-        status = run_once(run, repetition, error);
+    THEN(status, run_once(run, repetition, error));
     trace_end(run->trace, span);
     run->report->dropped_digits = run->executor->dropped_digits;
     return status;

@@ -273,8 +273,7 @@ static enum healcl_status upload_slice(struct device_executor *self, const struc
     NEED_MEMORY(memory, error);
     enum healcl_status status =
         read_upload(self, state->upload, slice->first[i], part->elements, memory, error);
-    if (status == HEALCL_OK)
-        status = device_upload_memory(device, NULL, bytes, memory, buffer, error);
+    THEN(status, device_upload_memory(device, NULL, bytes, memory, buffer, error));
     free(memory);
     return status;
 }

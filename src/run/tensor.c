@@ -213,8 +213,7 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     queue->read = memory;
     enum healcl_status status = queue_run_entry(queue, NULL, NULL, error);
-    if (status == HEALCL_OK)
-        status = queue_wait(queue, error);
+    THEN(status, queue_wait(queue, error));
     /* The caller may free its memory; after an error a result may still arrive. */
     queue->read = NULL;
     return status;

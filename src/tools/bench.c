@@ -74,8 +74,7 @@ static enum healcl_status verify_part(const struct bench *bench, char *text, siz
     struct planned script;
     struct results expected = {.count = 0};
     enum healcl_status status = plan_text(&script, text, bench->options, error);
-    if (status == HEALCL_OK)
-        status = results_run(&expected, NULL, script.plan, NULL, 0, error);
+    THEN(status, results_run(&expected, NULL, script.plan, NULL, 0, error));
     if (status == HEALCL_OK) {
         const struct step *download = &plan->steps[plan->segments[BENCH_RESULT].first_step];
         const struct difference difference = difference_of(

@@ -449,8 +449,7 @@ static enum healcl_status check_download(struct diagnosis_state *state, struct h
     enum healcl_status status = diagnosis->elements > 0
                                     ? reference_read(state->reference, tensor, expected, error)
                                     : HEALCL_OK;
-    if (status == HEALCL_OK)
-        status = upload_state(state, error);
+    THEN(status, upload_state(state, error));
     if (status == HEALCL_OK && run_on_device(state, &results, &failure) != HEALCL_OK) {
         note_failure(diagnosis, &failure);
     } else if (status == HEALCL_OK) {

@@ -168,8 +168,7 @@ static enum healcl_status read_transcript(struct reading *reading, const char *p
     struct plan *plan = NULL;
     TRY(source_open(&source, path, error));
     enum healcl_status status = plan_create(&source, reading->noting, NULL, &plan, error);
-    if (status == HEALCL_OK)
-        status = run(reading, plan, error);
+    THEN(status, run(reading, plan, error));
     plan_free(plan);
     source_close(&source);
     return status;

@@ -219,8 +219,7 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
     if (!device->event_times)
         TRY(device_set_profiling(device, false, error));
     enum healcl_status status = measure_products(device, "multiply", &rates->products, error);
-    if (status == HEALCL_OK)
-        status = measure_copies(device, &from, &to, &copy, &rates->copied_bytes, error);
+    THEN(status, measure_copies(device, &from, &to, &copy, &rates->copied_bytes, error));
     if (status == HEALCL_OK && all)
         status = measure_writes(device, &to, &rates->written_bytes, error);
     device_buffer_release(device, &from);

@@ -298,8 +298,7 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     if (status == HEALCL_REFUSED)
         status = problem_refused(error);
     images_init(attempt.images, problem, placement, data, random);
-    if (status == HEALCL_OK)
-        status = run(&attempt, NULL, &attempt.expected, error);
+    THEN(status, run(&attempt, NULL, &attempt.expected, error));
     if (status == HEALCL_OK && device) {
         say_kernel(&attempt, device);
         status = run(&attempt, device, &attempt.actual, error);

@@ -64,8 +64,7 @@ enum healcl_status results_run(struct results *results, struct healcl_device *de
                                     : reference_executor_create(plan, &executor, error);
     if (status == HEALCL_OK) {
         status = write_images(executor, plan, images, image_count, error);
-        if (status == HEALCL_OK)
-            status = executor_run(executor, plan, &sink, error);
+        THEN(status, executor_run(executor, plan, &sink, error));
         results->dropped_digits = executor->dropped_digits;
         results->refuses_data = !device || device_executor_has_refused(executor);
         executor->class->destroy(executor);
@@ -109,8 +108,7 @@ enum healcl_status results_repeat(struct healcl_device *device, const struct pla
     enum healcl_status status = executor_run(executor, plan, &sink, error);
     while (--runs > 0 && status == HEALCL_OK) {
         status = executor->class->rewind(executor, 0, error);
-        if (status == HEALCL_OK)
-            status = executor_run(executor, plan, &sink, error);
+        THEN(status, executor_run(executor, plan, &sink, error));
     }
     executor->class->destroy(executor);
     free(uploads);

@@ -140,8 +140,7 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
     beside->transcript = strdup(path);
     if (status == HEALCL_OK && !(find_folders(beside, path) && beside->transcript))
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status == HEALCL_OK)
-        status = unpack_source(source, path, error);
+    THEN(status, unpack_source(source, path, error));
     if (status != HEALCL_OK)
         source_close(source);
     return status;

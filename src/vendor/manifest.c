@@ -464,8 +464,7 @@ enum healcl_status manifest_read(struct vendor_operations *handle, const char *f
     reader.root = root;
     const char *slash = strrchr(file, '/');
     enum healcl_status status = manifest_keep(&reader, slash ? slash + 1 : file, &reader.file_name);
-    if (status == HEALCL_OK)
-        status = manifest_read_json(&reader);
+    THEN(status, manifest_read_json(&reader));
     cJSON_Delete(root);
     return status;
 }

@@ -90,8 +90,7 @@ static enum healcl_status read_source(const struct reader *reader, const cJSON *
     enum healcl_status status = HEALCL_OK;
     if (strlen((const char *)text) != length)
         status = ERROR(reader->error, HEALCL_REFUSED, "the file contains a zero byte");
-    if (status == HEALCL_OK)
-        status = manifest_keep(reader, (const char *)text, &kernel->source);
+    THEN(status, manifest_keep(reader, (const char *)text, &kernel->source));
     free(text);
     TRY_AT(reader, object, "source", status);
     snprintf(name, sizeof name, "%s@%016llx", strrchr(path, '/') + 1,

@@ -107,8 +107,7 @@ static enum healcl_status operations_load(const char *folder, bool is_trusted,
     if (!made)
         TRY(vendor_operations_create(&made, error));
     enum healcl_status status = operations_read_folder(made, folder, is_trusted, error);
-    if (status == HEALCL_OK)
-        status = note_folder(made, folder, is_trusted, error);
+    THEN(status, note_folder(made, folder, is_trusted, error));
     if (status == HEALCL_OK)
         *handle = &made->base;
     else if (!*handle)
