@@ -142,8 +142,7 @@ struct delivery {
     struct device_executor *self;
     const struct step *step;
     uint64_t bytes;
-    bool in_pieces; /* the sink takes pieces */
-    char *memory;   /* where pieces are joined, or NULL */
+    char *memory; /* where pieces are joined, or NULL */
 };
 
 /* Receives a piece of a download. Hands it to the sink, or joins the pieces in memory if the sink
@@ -154,7 +153,7 @@ static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t
     struct delivery *delivery = context;
     struct device_executor *self = delivery->self;
     const int64_t size = (int64_t)dtype_size(delivery->step->in[0]->storage->dtype);
-    if (bytes == delivery->bytes || delivery->in_pieces)
+    if (bytes == delivery->bytes || !self->sink->take)
         return sink_take(self->sink, self->base.trace, delivery->step, (int64_t)offset / size,
                          (int64_t)bytes / size, memory, &self->result->sink_nanoseconds, error);
     if (offset == 0)
@@ -170,12 +169,7 @@ enum healcl_status device_executor_deliver(struct device_executor *self, const s
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, struct healcl_error *error)
 {
-    struct delivery delivery = {.self = self,
-                                .step = step,
-                                .bytes = bytes,
-                                .in_pieces = !self->sink->take ||
-                                             (self->sink->takes_pieces &&
-                                              self->sink->takes_pieces(self->sink->context, step))};
+    struct delivery delivery = {.self = self, .step = step, .bytes = bytes};
     enum healcl_status status =
         device_download(self->launcher.device, buffer, offset, bytes,
                         &(struct device_taker){deliver_piece, &delivery}, error);

@@ -21,7 +21,7 @@ struct results {
     cJSON *list; /* list of files; NULL without a directory, and after the first repetition */
     uint32_t repetition;        /* from 1 */
     size_t next;                /* number of the next result in this repetition */
-    struct comparison pieces;   /* so far, for a result that comes in pieces */
+    struct comparison pieces;   /* of the current result, so far */
     bool *compared, *different; /* by result, over all repetitions */
 };
 
@@ -258,6 +258,12 @@ static void report_difference(const struct results *results, const struct step *
 
 /* ---------------------------------------------------------------- the sink */
 
+/* Whether a result is compared with the tensor that the file expects. */
+static bool compares_result(const struct results *results, const struct step *step)
+{
+    return step->payload && !results->options->no_verify;
+}
+
 /* Notes the outcome of a comparison. A difference is reported once, in the first repetition that
  * has it: it would usually occur in every repetition. Before that, checks that the file has not
  * changed. */
@@ -275,73 +281,47 @@ static enum healcl_status note_compared(struct results *results, const struct st
     return HEALCL_OK;
 }
 
-/* Compares a whole result with the tensor that the file expects. *verified: the outcome, for
- * results.json. */
-static enum healcl_status results_compare(struct results *results, const struct step *step,
-                                          const void *data, enum dump_verified *verified,
-                                          struct healcl_error *error)
-{
-    const struct tensor *tensor = step->in[0];
-    struct comparison comparison;
-    TRY(source_check_size(results->plan->source, error));
-    TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &comparison,
-                       error));
-    *verified = comparison_is_equal(&comparison) ? DUMP_EQUAL : DUMP_DIFFERENT;
-    return note_compared(results, step, &comparison, error);
-}
-
-/* Ends a result, and reports to the observer how many steps of the segment are done. */
-static void end_result(struct results *results, const struct step *step)
-{
-    const size_t number = (size_t)(step - results->plan->steps);
-    results->next++;
-    report_progress(results, number - results->segment->first_step + 1);
-}
-
-/* A sink for whole results: compares a result, writes it to a file if the caller wants files, or
- * both. */
-static enum healcl_status results_take_whole(void *context, const struct step *step,
-                                             const void *data, struct healcl_error *error)
-{
-    struct results *results = context;
-    enum dump_verified verified = DUMP_NOT_COMPARED;
-    if (step->payload && !results->options->no_verify)
-        TRY(results_compare(results, step, data, &verified, error));
-    if (results->list)
-        TRY(dump_result(results, step, data, verified, error));
-    end_result(results, step);
-    return HEALCL_OK;
-}
-
-/* A sink for pieces of large results: each is compared while the next one is transferred. The
- * differences of all pieces are collected in results->pieces. */
+/* A sink for pieces, perhaps the whole: each is compared while the next one is transferred. The
+ * differences of all pieces are collected in results->pieces. The last one ends the result, and
+ * reports to the observer how many steps of the segment are done. */
 static enum healcl_status results_take_piece(void *context, const struct step *step, int64_t first,
                                              int64_t count, const void *data,
                                              struct healcl_error *error)
 {
     struct results *results = context;
+    struct comparison *pieces = &results->pieces;
     const struct tensor *tensor = step->in[0];
-    bool compares = !results->options->no_verify;
-    if (first == 0)
-        results->pieces = (struct comparison){.same_shape = true};
-    TRY(source_check_size(results->plan->source, error));
+    const bool compares = compares_result(results, step);
     if (compares)
-        TRY(compare_piece(tensor->storage->dtype, first, count, data, step->payload,
-                          &results->pieces, error));
+        TRY(source_check_size(results->plan->source, error));
+    if (compares && first == 0)
+        *pieces =
+            (struct comparison){.same_shape = compare_same_shape(&tensor->layout, step->payload)};
+    if (compares && pieces->same_shape)
+        TRY(compare_piece(tensor->storage->dtype, first, count, data, step->payload, pieces,
+                          error));
     if (first + count < layout_elements(&tensor->layout))
         return HEALCL_OK;
     if (compares)
-        TRY(note_compared(results, step, &results->pieces, error));
-    end_result(results, step);
+        TRY(note_compared(results, step, pieces, error));
+    results->next++;
+    report_progress(results,
+                    (size_t)(step - results->plan->steps) - results->segment->first_step + 1);
     return HEALCL_OK;
 }
 
-/* Whether a result may come in pieces: it is only compared, and has the expected shape. */
-static bool takes_pieces(void *context, const struct step *step)
+/* A sink for whole results, which are also written to files. */
+static enum healcl_status results_take_whole(void *context, const struct step *step,
+                                             const void *data, struct healcl_error *error)
 {
-    const struct results *results = context;
-    const struct tensor *tensor = step->in[0];
-    return !results->list && step->payload && compare_same_shape(&tensor->layout, step->payload);
+    struct results *results = context;
+    const int64_t elements = layout_elements(&step->in[0]->layout);
+    TRY(results_take_piece(results, step, 0, elements, data, error));
+    return dump_result(results, step, data,
+                       !compares_result(results, step)         ? DUMP_NOT_COMPARED
+                       : comparison_is_equal(&results->pieces) ? DUMP_EQUAL
+                                                               : DUMP_DIFFERENT,
+                       error);
 }
 
 /* Whether the data of a result are needed. A result whose shape is not the expected one is wrong,
@@ -349,7 +329,7 @@ static bool takes_pieces(void *context, const struct step *step)
 static bool wants_data(void *context, const struct step *step)
 {
     const struct results *results = context;
-    return results->list || results->options->no_verify || !step->payload ||
+    return results->list || !compares_result(results, step) ||
            compare_same_shape(&step->in[0]->layout, step->payload);
 }
 
@@ -357,9 +337,8 @@ static bool wants_data(void *context, const struct step *step)
 struct result_sink results_sink(struct results *results)
 {
     return (struct result_sink){.context = results,
-                                .take = results_take_whole,
+                                .take = results->list ? results_take_whole : NULL,
                                 .wants_data = wants_data,
-                                .takes_pieces = takes_pieces,
                                 .take_piece = results_take_piece};
 }
 

@@ -50,9 +50,8 @@ enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(trace, "compare", "compare");
     enum healcl_status status =
-        sink->take && count == layout_elements(&step->in[0]->layout)
-            ? sink->take(sink->context, step, data, error)
-            : sink->take_piece(sink->context, step, first, count, data, error);
+        sink->take ? sink->take(sink->context, step, data, error)
+                   : sink->take_piece(sink->context, step, first, count, data, error);
     trace_end(trace, span);
     *sink_nanoseconds += monotonic_nanoseconds() - start;
     return status;

@@ -17,18 +17,15 @@
  * valid only during the call. */
 struct result_sink {
     void *context;
-    /* NULL: take_piece takes every result, whole or in pieces. */
+    /* Pieces are joined for it. NULL: take_piece takes them, in order: elements [first, first +
+     * count). The last piece ends the result. */
     enum healcl_status (*take)(void *context, const struct step *step, const void *data,
                                struct healcl_error *error);
-    /* Whether `take` reads the data of a result. If not, data may be NULL and is not packed. NULL:
-     * it reads all results. */
-    bool (*wants_data)(void *context, const struct step *step);
-    /* Whether a result may be given to take_piece instead, in pieces and in order: elements [first,
-     * first + count). The last piece ends the result. Otherwise the pieces are joined for `take`.
-     * NULL: none may. */
-    bool (*takes_pieces)(void *context, const struct step *step);
     enum healcl_status (*take_piece)(void *context, const struct step *step, int64_t first,
                                      int64_t count, const void *data, struct healcl_error *error);
+    /* Whether the sink reads the data of a result. If not, data may be NULL and is not packed.
+     * NULL: it reads all results. */
+    bool (*wants_data)(void *context, const struct step *step);
 };
 
 /* Whether a sink reads the data of a step's result. */
@@ -38,7 +35,7 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
 }
 
 /* Hands elements [first, first + count) of a result to a sink and records a trace span. The
- * range is the whole result, or a piece if the sink takes pieces. Adds the sink's time to
+ * range is the whole result, or a piece if the sink has no `take`. Adds the sink's time to
  * *sink_nanoseconds. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
                              const struct step *step, int64_t first, int64_t count,
