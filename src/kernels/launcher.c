@@ -258,13 +258,14 @@ static void keep(struct launcher *self, struct bound_step *bound)
         return;
     uint64_t *next = (uint64_t *)(kept->objects + count);
     struct kernel_object *object = kept->objects;
+    cl_int code = CL_SUCCESS; /* ignored: without their own objects, launches share one */
     bool is_whole = true;
     kept->epoch = UINT64_MAX;
     kept->count = count;
     bound->kept = kept;
     self->templates.kernels += count;
     for (launch = template->launches; launch && is_whole; launch = launch->next, object++) {
-        object->id = launch->kernel ? device_kernel_object(self->device, launch->kernel) : NULL;
+        object->id = launch->kernel ? kernel_create(self->device, launch->kernel, &code) : NULL;
         object->serials = next;
         next += launch->launch.argument_count;
         is_whole = object->id != NULL;

@@ -124,11 +124,10 @@ bool binaries_are_cheap(const struct healcl_device *device)
  * found them cheap, or the user asks for it. */
 void binaries_decide(struct healcl_device *device)
 {
-    const char *forced_by_user = getenv("HEALCL_KEEP_BINARIES");
+    const char *forced = getenv("HEALCL_KEEP_BINARIES");
     device->programs->keeps_binaries =
-        !device->programs->package &&
-        ((forced_by_user && *forced_by_user) || device->info.binaries_are_cheap ||
-         !(device->info.type & CL_DEVICE_TYPE_CPU));
+        !device->programs->package && ((forced && *forced) || device->info.binaries_are_cheap ||
+                                       !(device->info.type & CL_DEVICE_TYPE_CPU));
 }
 
 /* ---------------------------------------------------------------- in a package */

@@ -90,7 +90,7 @@ static void leave_slab(struct healcl_device *device)
 
 void device_pool_empty(struct healcl_device *device)
 {
-    trim_pool(device, 0, true);
+    trim_pool(device, 0, true); /* also places' buffers */
     leave_slab(device);
 }
 
@@ -131,18 +131,20 @@ static bool is_idle(const struct healcl_device *device, const struct buffer *poo
     return pooled->released_at < device->finish_count;
 }
 
-/* Takes the best-fitting buffer out of the pool, the most recent one if several fit. It may be up
- * to a quarter larger than needed. fresh: commands must no longer use it. part: it must be a part
- * of a slab, otherwise must not. Buffers with a place are not taken. */
-static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
-                        struct buffer *taken)
+enum pooled_kind { WHOLE_BUFFER, PART_OF_SLAB };
+
+/* Takes the best-fitting buffer of a kind out of the pool, the most recent one if several fit. It
+ * may be up to a quarter larger than needed. fresh: commands must no longer use it. Buffers with a
+ * place are not taken. */
+static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh,
+                        enum pooled_kind kind, struct buffer *taken)
 {
     struct buffer *best = NULL;
     for (size_t i = device->pool_count; i-- > 0;) {
         struct buffer *pooled = &device->pool[i];
         if (pooled->allocated < bytes || pooled->allocated > bytes + (bytes >> SLACK_SHIFT) ||
-            (fresh && !is_idle(device, pooled)) || (pooled->slab != NULL) != part ||
-            pooled->place > 0)
+            (fresh && !is_idle(device, pooled)) || pooled->place > 0 ||
+            kind != (pooled->slab ? PART_OF_SLAB : WHOLE_BUFFER))
             continue;
         if (!best || pooled->allocated < best->allocated)
             best = pooled;
@@ -398,11 +400,11 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
     memset(buffer, 0, sizeof *buffer);
     TRY(check_allocation(device, bytes, error));
     struct buffer acquired = {.allocated = device_round_bytes(device, bytes)};
-    bool taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
+    bool taken = take_pooled(device, acquired.allocated, fresh, WHOLE_BUFFER, &acquired);
     /* Rather than exceed the limit on memory, waits until pooled buffers are fresh. */
     if (!taken && fresh && device->pool_count > 0 && is_beyond_bound(device, acquired.allocated)) {
         TRY_CL(error, "clFinish", device_finish_compute(device));
-        taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
+        taken = take_pooled(device, acquired.allocated, fresh, WHOLE_BUFFER, &acquired);
     }
     if (!taken) {
         TRY(create_memory(device, acquired.allocated, NULL, &acquired.memory, error));
@@ -451,11 +453,12 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
     uint64_t slab_bytes = part_bytes(device, bytes);
     struct buffer part = {0};
     memset(buffer, 0, sizeof *buffer);
+    /* Kernels write these buffers in order: they need not be fresh (false). */
     if (slab_bytes == 0)
         return device_buffer_acquire(device, bytes, false, buffer, error);
-    if (!take_pooled(device, slab_bytes, false, true, &part))
+    if (!take_pooled(device, slab_bytes, false, PART_OF_SLAB, &part))
         TRY(create_part(device, slab_bytes, &part, error));
-    if (!part.memory)
+    if (!part.memory) /* the device has no sub-buffers */
         return device_buffer_acquire(device, bytes, false, buffer, error);
     note_use(device);
     *buffer = part;
@@ -472,7 +475,7 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
     struct buffer made = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)}, pooled;
     memset(buffer, 0, sizeof *buffer);
     TRY(check_allocation(device, bytes, error));
-    if (take_pooled(device, made.allocated, false, false, &pooled))
+    if (take_pooled(device, made.allocated, false, WHOLE_BUFFER, &pooled)) /* fresh or not */
         release_memory(device, pooled.memory, pooled.allocated);
     TRY(create_memory(device, made.allocated, data, &made.memory, error));
     made.serial = ++device->last_serial;
@@ -541,7 +544,7 @@ void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
     } else if (buffer->memory) {
         device->pool[device->pool_count++] = *buffer;
         device->bytes_pooled += buffer->allocated;
-        trim_pool(device, allocation_target(device), false);
+        trim_pool(device, allocation_target(device), false); /* places keep theirs */
     }
     memset(buffer, 0, sizeof *buffer);
 }

@@ -211,7 +211,7 @@ static void start_processes(const struct healcl_device *device, struct trace *tr
     enum { AWAITED_SECONDS = 60, SIZE_TEXT = 24 }; /* a driver may hang in a process */
     struct builds *builds = device->programs->child_builds;
     const size_t workers = worker_count(device, builds->count);
-    char selector[24], (*sizes)[SIZE_TEXT] = calloc(builds->count + 1, sizeof *sizes);
+    char selector[24], (*sizes)[SIZE_TEXT] = calloc(builds->count + 1, sizeof *sizes); /* texts */
     /* Three words before the programs, and a final NULL. */
     const char **arguments = calloc(3 + PROGRAM_WORDS * builds->count + 1, sizeof *arguments);
     const char **next = arguments;
@@ -373,11 +373,12 @@ static void build_missing_of_plan(struct healcl_device *device, const struct dev
 {
     struct device_programs *programs = device->programs;
     const struct program_lister lister = programs->lister;
+    /* Sources of vendors (text) and packages are not built by child processes. */
     if (!lister.list || first->text || programs->package ||
         (!programs->child_builds && *first->binary_name &&
          cache_has(programs->cache_directory, first->binary_name)))
         return;
-    programs->lister.list = NULL;
+    programs->lister.list = NULL; /* only once */
     if (!programs->child_builds)
         device_build_ahead(device, &lister, device->trace);
     if (!programs->child_builds)
@@ -389,9 +390,8 @@ static void build_missing_of_plan(struct healcl_device *device, const struct dev
 /* Makes a program ready for use. Another handle may have built it, or failed to: then its result is
  * used. If the other handle is building it now, waits for the lock. The lock is released while the
  * plan's programs are built, because that takes it again. */
-static enum healcl_status ensure_program_built(struct healcl_device *device,
-                                               struct device_program *program,
-                                               struct healcl_error *error)
+static enum healcl_status ensure_built(struct healcl_device *device, struct device_program *program,
+                                       struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
     (void)pthread_mutex_lock(&device->shared->lock);
@@ -445,7 +445,7 @@ static enum healcl_status build_kernel(struct healcl_device *device, const struc
     const uint64_t start = monotonic_nanoseconds();
     struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
     const size_t span = trace_begin(trace, "build", launch->kernel);
-    enum healcl_status status = ensure_program_built(device, kernel->program, error);
+    enum healcl_status status = ensure_built(device, kernel->program, error);
     const bool is_built = status == HEALCL_OK;
     if (is_built) {
         begin_compiling(device, launch_kernel_hash(launch));

@@ -85,12 +85,11 @@ bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes)
     const unsigned char *line_end = memchr(data, '\n', *bytes);
     if (!line_end)
         return false;
-    const size_t head_length = (size_t)(line_end - data) + 1, content_bytes = *bytes - head_length;
-    if (cache_head(name, data + head_length, content_bytes, head) != head_length ||
-        memcmp(data, head, head_length) != 0)
+    const size_t length = (size_t)(line_end - data) + 1, rest = *bytes - length;
+    if (cache_head(name, data + length, rest, head) != length || memcmp(data, head, length) != 0)
         return false;
-    memmove(data, data + head_length, content_bytes);
-    *bytes = content_bytes;
+    memmove(data, data + length, rest);
+    *bytes = rest;
     return true;
 }
 
@@ -206,15 +205,15 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
  * lock until it is closed, or -1 if the folder cannot be written. */
 int cache_lock(void)
 {
-    char *directory = cache_directory(),
-         *path = directory ? cache_join_path(directory, "lock") : NULL;
+    char *directory = cache_directory();
+    char *path = directory ? cache_join_path(directory, "lock") : NULL;
     int file = -1;
     if (path) {
         make_folders(path);
         file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     }
-    if (file >=
-        0) /* fails on file systems without locks: processes then may overwrite each other */
+    /* Fails on file systems without locks: processes may then undo each other's changes. */
+    if (file >= 0)
         (void)flock(file, LOCK_EX);
     free(path);
     free(directory);

@@ -182,8 +182,8 @@ enum healcl_status command_end(struct healcl_device *device, struct queued_comma
     cl_event event = command->timed.event;
     cl_int code = last ? event_keep(device, last, event) : CL_SUCCESS;
     const bool is_logged = command->log && code == CL_SUCCESS;
-    if (is_logged &&
-        overlaps) /* only in a caller's out-of-order queue: ours is in order if timed */
+    /* Both only in a caller's out-of-order queue: ours is in order while it is timed. */
+    if (is_logged && overlaps)
         code = device->cl->clRetainEvent(event);
     if (overlaps)
         overlap_end(device, event);
@@ -240,7 +240,7 @@ enum healcl_status device_take_times(struct healcl_device *device,
     THEN(status, await_log(device, &device->transfers, error));
     const struct command *commands = device->launches.commands;
     for (size_t i = 0; status == HEALCL_OK && i < device->launches.count; i++) {
-        if (!commands[i].tag)
+        if (!commands[i].tag) /* not a launch of a step */
             continue;
         const bool has_gap = i > 0 && !commands[i].follows_host_work;
         struct launch_times times = times_of(&commands[i], has_gap ? &commands[i - 1] : NULL);
@@ -287,8 +287,8 @@ static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem 
 
 /* Reads both clocks several times and returns the most exact pair. *advance: whether the device's
  * clock moved between the readings; rusticl's does not. */
-enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
-                                      bool *advance, struct healcl_error *error)
+static enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
+                                             bool *advance, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
     cl_mem memory =
@@ -301,7 +301,7 @@ enum healcl_status device_read_clocks(struct healcl_device *device, struct clock
         status = read_clocks_once(device, memory, &pair, error);
         if (i == 0 || pair.error < best->error)
             *best = pair;
-        first_time = i == 0 ? pair.device : first_time;
+        first_time = i == 0 ? pair.device : first_time; /* of the device's clock */
         *advance = pair.device > first_time;
     }
     (void)device->cl->clReleaseMemObject(memory);
@@ -335,7 +335,7 @@ enum healcl_status device_trace_begin(struct healcl_device *device, struct trace
 {
     if (!trace)
         return HEALCL_OK;
-    TRY(device_set_profiling(device, true, error));
+    TRY(device_set_profiling(device, true, error)); /* of the compute queue */
     TRY(device_finish(device, error));
     TRY(device_renew_queue(device, &device->transfer, CL_QUEUE_PROFILING_ENABLE, error));
     bool advance;

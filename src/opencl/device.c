@@ -68,8 +68,8 @@ static void release_commands(struct healcl_device *device)
     free(device->transfers.commands);
     if (device->last_upload)
         (void)cl->clReleaseEvent(device->last_upload);
-    if (device->poll_marker)
-        (void)cl->clReleaseEvent(device->poll_marker);
+    if (device->marker)
+        (void)cl->clReleaseEvent(device->marker);
     staging_release(device);
     device_pool_empty(device);
     free(device->pool);
@@ -115,7 +115,7 @@ static enum healcl_status tuning_of(struct healcl_device *device, struct device_
         HEALCL_OK)
         return HEALCL_OK;
     if (error)
-        error->status = HEALCL_REFUSED;
+        error->status = HEALCL_REFUSED; /* tuning_parse has set HEALCL_USAGE */
     return HEALCL_REFUSED;
 }
 
@@ -219,7 +219,7 @@ enum healcl_status device_open_with(const struct opencl *cl,
     TRY(device_choose(cl, options, &info, error));
     struct healcl_device *opened;
     TRY(new_device(NULL, &opened, error));
-    opened->cl = cl;
+    opened->cl = cl; /* the table of OpenCL's functions */
     opened->info = info;
     opened->options = *options;
     opened->options.queue = NULL;   /* until device_take_queue */

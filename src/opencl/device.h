@@ -206,7 +206,7 @@ struct healcl_device {
     uint64_t slab_used;     /* bytes of it */
     bool lacks_sub_buffers; /* it does not support sub-buffers */
     uint64_t finish_count;  /* how often the compute queue was found empty */
-    cl_event poll_marker;   /* of device_poll, or NULL */
+    cl_event marker;        /* of device_poll, or NULL */
     struct memory_bound {
         uint64_t bytes; /* 0: no bound */
         enum healcl_status (*make_room)(void *context, uint64_t bytes, struct healcl_error *error);

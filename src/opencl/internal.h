@@ -145,11 +145,6 @@ enum healcl_status command_end(struct healcl_device *device, struct queued_comma
 /* Drops commands that have no times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log);
 
-/* Reads the device's clock and the host's at the same moment. *advance: whether the device's clock
- * advances; that of rusticl does not. The compute queue must record times. */
-enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
-                                      bool *advance, struct healcl_error *error);
-
 /* ---------------------------------------------------------------- transfer.c */
 
 /* Tests whether the host can map the device's memory, and sets info.lacks_maps. */
@@ -218,9 +213,6 @@ void program_leave(struct healcl_device *device, struct device_program *program)
 /* Whether a program is that of a launch, by its launch_program_hash. */
 bool program_is_of(const struct device_program *program, const struct launch *launch,
                    uint64_t hash);
-
-/* Creates another object of a kernel. The caller releases it with clReleaseKernel. */
-cl_kernel kernel_create(struct healcl_device *device, const struct kernel *kernel, cl_int *code);
 
 /* Releases the first kernel of a handle. */
 void kernel_drop(struct healcl_device *device);

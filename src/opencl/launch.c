@@ -297,15 +297,15 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
                          (unsigned long long)(device->bytes_live - device->bytes_pooled));
         return HEALCL_DEVICE;
     }
+    /* Sets the flag, and counts the launch if no handle has launched the kernel before. */
     device->programs->first_launches += !atomic_exchange(&kernel->shared->launched, true);
     return command_end(device, &command, NULL, error);
 }
 
 /* Puts the kernel's name before the message of an error, unless the message already has it, as
  * those about manifests do. Returns the status. */
-static enum healcl_status name_kernel_in_error(const struct healcl_device *device, const char *name,
-                                               enum healcl_status status,
-                                               struct healcl_error *error)
+static enum healcl_status add_kernel_name(const struct healcl_device *device, const char *name,
+                                          enum healcl_status status, struct healcl_error *error)
 {
     if (status != HEALCL_OK && !device->programs->manifest_is_wrong)
         error_prefix(error, "kernel '%s': ", name);
@@ -323,7 +323,7 @@ enum healcl_status device_enqueue(struct healcl_device *device, const struct lau
     enum healcl_status status = set_arguments(device, launch, kernel, own, error);
     THEN(status, enqueue_timed(device, launch, kernel, own ? own->id : kernel->id, error));
     if (status != HEALCL_OK)
-        return name_kernel_in_error(device, launch->kernel, status, error);
+        return add_kernel_name(device, launch->kernel, status, error);
     if (observer && launch->variant)
         observer->launched(observer->context, launch->kind, launch->variant, launch->kernel,
                            own != NULL);
@@ -378,18 +378,12 @@ enum healcl_status device_attach(struct healcl_device *device, const struct laun
 {
     device->programs->manifest_is_wrong = false;
     TRY(device_kernel(device, launch, kernel, error));
-    return name_kernel_in_error(device, launch->kernel,
-                                check_launch(device, *kernel, launch, error), error);
+    return add_kernel_name(device, launch->kernel, check_launch(device, *kernel, launch, error),
+                           error);
 }
 
 /* Creates a launch's own object of a kernel, whose arguments stay set between launches. NULL if
  * that fails: the launch then shares the kernel's object. */
-cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel)
-{
-    cl_int code = CL_SUCCESS;
-    cl_kernel id = kernel_create(device, kernel, &code);
-    return code == CL_SUCCESS ? id : NULL;
-}
 
 /* Has the driver compile the kernel of a launch before a run needs it: PoCL compiles a kernel when
  * it first runs, so one work-group of it runs. The board tells the other process what is being

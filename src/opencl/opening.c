@@ -95,7 +95,7 @@ enum healcl_status healcl_device_open_with(const struct healcl_device_options *o
         FAIL(error, HEALCL_USAGE, "a queue needs its context to be given, too");
     if (options->context && !options->device && !options->selector)
         FAIL(error, HEALCL_USAGE, "a context needs one of its devices to be given, too");
-    if (!options->allocate != !options->release)
+    if ((options->allocate == NULL) != (options->release == NULL))
         FAIL(error, HEALCL_USAGE, "allocate and release must be given together");
     return device_open_for_run(&opencl_loader, options, NULL, device, error);
 }
@@ -138,7 +138,7 @@ enum healcl_status healcl_device_list(struct healcl_device_info **list, size_t *
     NEED(list, error);
     NEED(count, error);
     struct device_info *infos = NULL;
-    TRY(device_list(&opencl_loader, false, &infos, count, error));
+    TRY(device_list(&opencl_loader, false, &infos, count, error)); /* without a package */
     *list = calloc(*count + 1, sizeof **list);
     for (size_t i = 0; *list && i < *count; i++)
         (*list)[i] = public_info(&infos[i]);

@@ -167,8 +167,9 @@ struct kernel_object {
 enum healcl_status device_attach(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error);
 
-/* Another object of a kernel, released with clReleaseKernel. NULL if the driver has no memory. */
-cl_kernel device_kernel_object(struct healcl_device *device, const struct kernel *kernel);
+/* Creates another object of a built kernel, which the caller releases with clReleaseKernel. Returns
+ * NULL if that fails. *code: OpenCL's code. */
+cl_kernel kernel_create(struct healcl_device *device, const struct kernel *kernel, cl_int *code);
 
 /* Enqueues a launch of an attached kernel. own: the launch's own; NULL: all launches of the
  * kernel share one. Otherwise as device_launch. */

@@ -123,6 +123,7 @@ void overlap_begin(struct healcl_device *device, const struct command_use *use,
         note_accesses(command, use->argument_count, use->arguments);
     for (uint32_t i = recent->count; i-- > 0;) {
         const struct recent_command *before = &recent->commands[i];
+        /* Bit i of waits_for: an event that is awaited already comes after command i. */
         const bool is_awaited = command->waits_for >> i & 1;
         if (!is_awaited && must_be_ordered(before, command)) {
             awaited->events[awaited->count++] = before->event;
@@ -180,7 +181,7 @@ static cl_command_queue_properties compute_properties(const struct healcl_device
  * after an error. */
 enum healcl_status device_create_queues(struct healcl_device *device, struct healcl_error *error)
 {
-    cl_command_queue_properties compute = compute_properties(device, false);
+    cl_command_queue_properties compute = compute_properties(device, false); /* not profiling */
     TRY(create_queue(device, compute, &device->compute, error));
     device->commands_overlap = compute & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     TRY(create_queue(device, 0, &device->transfer, error));
@@ -309,17 +310,16 @@ enum healcl_status device_take_queue(struct healcl_device *device, cl_command_qu
 /* ---------------------------------------------------------------- polling */
 
 /* Enqueues a marker: its event is complete once all commands before it are. If that fails,
- * poll_marker is NULL. Flushes, so that the device starts even if nobody waits. */
+ * marker is NULL. Flushes, so that the device starts even if nobody waits. */
 static void set_marker(struct healcl_device *device)
 {
     const struct opencl *cl = device->cl;
-    if (device->poll_marker)
-        (void)cl->clReleaseEvent(device->poll_marker);
-    device->poll_marker = NULL;
+    if (device->marker)
+        (void)cl->clReleaseEvent(device->marker);
+    device->marker = NULL;
     if (device_await_uploads(device, NULL) != HEALCL_OK || !cl->clEnqueueMarkerWithWaitList ||
-        cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->poll_marker) !=
-            CL_SUCCESS)
-        device->poll_marker = NULL;
+        cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->marker) != CL_SUCCESS)
+        device->marker = NULL;
     (void)cl->clFlush(device->compute);
 }
 
@@ -334,14 +334,13 @@ bool device_poll(struct healcl_device *device, bool is_new)
         return false;
     bool has_ended = turns && shared->latest != device; /* the next turn began by waiting for it */
     if (!has_ended) {
-        if (is_new || !device->poll_marker)
+        if (is_new || !device->marker)
             set_marker(device);
         cl_int state = CL_COMPLETE;
-        has_ended =
-            !device->poll_marker ||
-            device->cl->clGetEventInfo(device->poll_marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                       sizeof state, &state, NULL) != CL_SUCCESS ||
-            state <= CL_COMPLETE; /* an error code is negative */
+        has_ended = !device->marker ||
+                    device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                               sizeof state, &state, NULL) != CL_SUCCESS ||
+                    state <= CL_COMPLETE; /* an error code is negative */
     }
     if (turns)
         pthread_mutex_unlock(&shared->turn);

@@ -529,7 +529,8 @@ static const struct device_info *find_best(const struct device_info *list, size_
     *best_match = MATCH_NONE;
     for (const struct device_info *info = list; info < list + count; info++) {
         const enum match match = match_of(info, selector);
-        if (match == MATCH_NONE || !device_unusable(info) != usable)
+        const bool is_usable = device_unusable(info) == NULL;
+        if (match == MATCH_NONE || is_usable != usable)
             continue;
         if (match > *best_match || (usable && match == *best_match && is_better(info, best))) {
             best = info;
@@ -579,7 +580,7 @@ enum healcl_status device_select(const struct device_info *list, size_t count, c
              "no OpenCL platform with a device is installed (package pocl-opencl-icd provides one "
              "for CPUs)");
     enum match match;
-    const struct device_info *best = find_best(list, count, selector, true, &match);
+    const struct device_info *best = find_best(list, count, selector, true, &match); /* usable */
     char text[DEVICES_TEXT_SIZE];
     if (best) {
         *index = (size_t)(best - list);

@@ -373,18 +373,17 @@ static void make_lane_cases(struct lane_case cases[LANE_CASES])
 {
     for (size_t i = 0; i < LANE_CASES; i++) {
         const uint64_t q = moduli[i / LANE_GROUPS], step = UINT32_MAX;
-        const uint64_t last_multiple = UINT64_MAX / q * q;
-        const struct {
-            uint64_t a[LANES], b[LANES];
-        } edges = {{q - 1, q - 1, q - 1 - (q - 1) / step, UINT64_MAX, (uint64_t)1 << 63,
-                    last_multiple - 1, last_multiple, q / 2 + 1},
-                   {1, q - 1, INT64_MAX, INT64_MAX, (uint64_t)1 << 63,
-                    (uint64_t)((((uint128)1 << 32) + q - 1) % q), q / 2, 2}};
+        const uint64_t last = UINT64_MAX / q * q; /* the last multiple of q below 2^64 */
+        enum { A, B };
+        const uint64_t edges[][LANES] = {{q - 1, q - 1, q - 1 - (q - 1) / step, UINT64_MAX,
+                                          (uint64_t)1 << 63, last - 1, last, q / 2 + 1},
+                                         {1, q - 1, INT64_MAX, INT64_MAX, (uint64_t)1 << 63,
+                                          (uint64_t)((((uint128)1 << 32) + q - 1) % q), q / 2, 2}};
         const size_t first = i % LANE_GROUPS * LANES; /* value; behind the last one: edges */
         cases[i].q = q;
         for (size_t j = 0; j < LANES; j++) {
-            cases[i].a[j] = first < VALUES ? values[first + j] : edges.a[j];
-            cases[i].b[j] = first < VALUES ? values[VALUES - 1 - first - j] : edges.b[j];
+            cases[i].a[j] = first < VALUES ? values[first + j] : edges[A][j];
+            cases[i].b[j] = first < VALUES ? values[VALUES - 1 - first - j] : edges[B][j];
         }
     }
 }
@@ -399,14 +398,15 @@ static uint64_t inverse_bits(uint64_t q)
     return bits;
 }
 
-/* Checks the answers of one vector of cases. Functions may return any representative below a limit:
- * they are lazy, as arithmetic.h says for each. Returns the name of the first wrong function, or
- * NULL. */
+/* Checks the answers of one vector of cases. Functions of cl/base/divisor.cl are lazy: their
+ * results are congruent modulo q, and below a limit that may be above q. Returns the name of the
+ * first wrong function, or NULL. */
 static const char *find_wrong_lane(const struct lane_case *lanes, enum multiply multiply,
                                    uint64_t answers[LANE_ANSWERS][LANES])
 {
     const uint128 q = lanes->q;
     for (size_t i = 0; i < LANES; i++) {
+        /* The kernel, too, takes the magnitude of b. divisor.cl states and explains the limits. */
         const uint128 a = lanes->a[i], b = lanes->b[i] >> 63 ? 0 - lanes->b[i] : lanes->b[i];
         const struct {
             const char *name;

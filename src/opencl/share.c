@@ -182,7 +182,8 @@ cl_kernel kernel_create(struct healcl_device *device, const struct kernel *kerne
     const char *prefix = kernel->program->symbol_prefix;
     char symbol[256];
     snprintf(symbol, sizeof symbol, "%.40s%s", prefix ? prefix : "", kernel->shared->name);
-    return device->cl->clCreateKernel(kernel->program->id, symbol, code);
+    cl_kernel id = device->cl->clCreateKernel(kernel->program->id, symbol, code);
+    return *code == CL_SUCCESS ? id : NULL;
 }
 
 /* Iterates over the programs of the context that are built and in use: the one after `program`, or
@@ -251,6 +252,7 @@ void program_save(struct healcl_device *device, struct device_program *program)
 {
     unsigned char *binary;
     size_t bytes;
+    /* The exchange makes the first handle that comes here save it, and no other. */
     if (!*program->binary_name || !program->id || device->programs->distrusted ||
         !atomic_exchange(&program->may_be_cached, false) ||
         binary_get(device, program->id, &binary, &bytes, NULL) != HEALCL_OK)

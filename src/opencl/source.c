@@ -127,14 +127,13 @@ enum healcl_status program_identify(const struct healcl_device *device,
  * arguments that were checked. 0 for our own kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch)
 {
-    unsigned char element_bytes[LAUNCH_ARGUMENTS_MAX]; /* of memory; 0 for an integer */
+    unsigned char sizes[LAUNCH_ARGUMENTS_MAX]; /* of memory; 0 for an integer */
     if (!launch->source)
         return 0;
     for (uint32_t i = 0; i < launch->argument_count; i++)
-        element_bytes[i] =
-            launch->arguments[i].buffer ? (unsigned char)launch->arguments[i].size : 0;
+        sizes[i] = launch->arguments[i].buffer ? (unsigned char)launch->arguments[i].size : 0;
     return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
-                                XXH3_64bits(element_bytes, launch->argument_count));
+                                XXH3_64bits(sizes, launch->argument_count));
 }
 
 /* Identifies the program of a launch: its name, options, size of work-groups, and arguments.

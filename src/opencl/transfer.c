@@ -117,7 +117,7 @@ enum healcl_status device_try_map(struct healcl_device *device, struct healcl_er
 {
     struct buffer buffer;
     void *address;
-    TRY(device_buffer_acquire(device, HALF_BYTES_MIN, true, &buffer, error));
+    TRY(device_buffer_acquire(device, HALF_BYTES_MIN, true, &buffer, error)); /* fresh */
     device->info.lacks_maps = device_buffer_map(device, &buffer, CL_MAP_READ, 0, HALF_BYTES_MIN,
                                                 &address, NULL) != HEALCL_OK;
     enum healcl_status status =
@@ -201,8 +201,7 @@ static enum healcl_status staging_take(struct healcl_device *device, uint64_t by
         TRY(staging_turn(device, error));
     uint64_t *used = &staging->halves[staging->current].used;
     *memory = staging->address + staging->current * staging->half_bytes + *used;
-    *used +=
-        (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* at most a half: ALIGNMENT divides it */
+    *used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* at most half_bytes */
     return HEALCL_OK;
 }
 
@@ -312,7 +311,7 @@ static enum healcl_status upload_staged(struct healcl_device *device, const stru
         void *memory;
         TRY(staging_take(device, bytes, &memory, error));
         TRY(filler->fill(filler->context, offset, bytes, memory, error));
-        TRY(write_fresh(device, buffer, offset, bytes, memory, true, error));
+        TRY(write_fresh(device, buffer, offset, bytes, memory, true, error)); /* it is staged */
     }
     return HEALCL_OK;
 }
@@ -367,11 +366,15 @@ static enum healcl_status upload_small(struct healcl_device *device, uint64_t by
     return status;
 }
 
+/* Whether host and device share memory, so that transfers map it instead of using staging memory.
+ */
 bool device_shares_memory(const struct healcl_device *device)
 {
     return staging_half_bytes(device) == 0;
 }
 
+/* Whether an upload of this size creates its buffer from a copy of the data: that takes no command.
+ */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
 {
     return device_shares_memory(device) && bytes > 0 && bytes <= DEVICE_COPIED_BYTES;
@@ -386,9 +389,11 @@ enum healcl_status device_upload(struct healcl_device *device, const struct buff
     memset(buffer, 0, sizeof *buffer);
     if (device_copies_upload(device, bytes))
         return upload_small(device, bytes, filler, buffer, error);
+    /* true: a fresh buffer, which is filled without waiting for the compute queue. */
     TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
-    enum healcl_status status = (device_shares_memory(device) ? upload_mapped : upload_staged)(
-        device, buffer, filler, error);
+    enum healcl_status status = device_shares_memory(device)
+                                    ? upload_mapped(device, buffer, filler, error)
+                                    : upload_staged(device, buffer, filler, error);
     if (status != HEALCL_OK)
         device_buffer_release(device, buffer);
     return status;
@@ -424,6 +429,7 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
                              error);
     /* Too large for a half of the staging memory: pieces would only add a copy by the host. */
     TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
+    /* false: not staged, so that it waits for the write. */
     enum healcl_status status = write_fresh(device, buffer, 0, bytes, memory, false, error);
     if (status != HEALCL_OK)
         device_buffer_release(device, buffer);
@@ -583,6 +589,7 @@ enum healcl_status device_download(struct healcl_device *device, const struct bu
 {
     if (bytes == 0)
         return HEALCL_OK;
-    return (device_shares_memory(device) ? download_mapped : download_staged)(
-        device, buffer, offset, bytes, taker, error);
+    if (device_shares_memory(device))
+        return download_mapped(device, buffer, offset, bytes, taker, error);
+    return download_staged(device, buffer, offset, bytes, taker, error);
 }

@@ -48,12 +48,11 @@ struct audit {
     uint64_t random_state;
     struct audited_step *steps; /* of the plan */
     size_t *order, order_count; /* the audited steps, in the order of their turns */
-    double balance;          /* nanoseconds available when a run begins; negative: more was spent */
-    double dearest_step;     /* nanoseconds: the highest of the steps' least costs */
-    double last_run_length;  /* nanoseconds */
-    double target;           /* nanoseconds that an audit may cost, if its least cost allows it */
-    uint64_t run, run_start; /* number of the run; nanoseconds */
-    size_t step;             /* step of the plan that audit_takes was called for */
+    double balance;      /* nanoseconds available when a run begins; negative: more was spent */
+    double dearest_step; /* nanoseconds: the highest of the steps' least costs */
+    double last_run_length, target; /* nanoseconds; target: of one audit, if that is possible */
+    uint64_t run, run_start;        /* number of the run; nanoseconds */
+    size_t step;                    /* step of the plan that audit_takes was called for */
     struct pending pending[PENDING_MOST];
     size_t pending_count;
     bool has_open_reads;    /* of an audit that is not yet pending */
@@ -127,11 +126,11 @@ static struct slices batch_of(const struct step *step)
     step_axes(step, &axes);
     while (axis < out->rank && (axes.names[STEP_OUT][axis] == '*' || out->shape[axis] <= 1))
         axis++;
-    if (axis < out->rank)
+    const bool can_cut = axis < out->rank;
+    if (can_cut)
         batch.size = out->shape[axis];
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        batch.axis[i] =
-            axis < out->rank ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis]) : NO_AXIS;
+    for (int i = 0; i < STEP_OPERANDS; i++) /* the axis of the same name in each operand */
+        batch.axis[i] = can_cut ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis]) : NO_AXIS;
     return batch;
 }
 
@@ -155,6 +154,7 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
 {
     const struct step *step = &audit->plan->steps[number];
     struct audited_step *audited = &audit->steps[number];
+    /* Without a family of kernels, or with an obstacle, the device does not run it. */
     if (!family_of(step->kind) || step_is_left_out(step, device) || step_obstacle(step, device) ||
         !step->out || layout_elements(&step->out->layout) == 0)
         return false;
@@ -162,6 +162,7 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
     struct slice slice;
     slice_init(&slice, step, &batch, 0, 1, 0, true); /* index 0 of the batch, on its own storages */
     const uint64_t bytes = audit_bytes(&slice.step);
+    /* Nanoseconds: comparing takes about one for each byte. */
     audited->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
     audited->most = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
     const bool is_possible = step->kind != STEP_VENDOR && audited->most > 0;
@@ -200,11 +201,10 @@ static void order_steps(struct audit *audit)
     }
     for (size_t i = 0; i < audit->order_count; i++) {
         const size_t step = order[i];
-        size_t same_kernel = 0;
-        while (same_kernel < front &&
-               audit->steps[order[same_kernel]].kernel != audit->steps[step].kernel)
-            same_kernel++;
-        if (same_kernel < front)
+        size_t earlier = 0;
+        while (earlier < front && audit->steps[order[earlier]].kernel != audit->steps[step].kernel)
+            earlier++;
+        if (earlier < front)
             continue;
         order[i] = order[front];
         order[front++] = step;
@@ -248,6 +248,8 @@ enum healcl_status audit_create(const struct plan *plan, const struct healcl_dev
     return HEALCL_OK;
 }
 
+/* Frees an audit, also one that was created only in part. All its reads must have ended: they write
+ * to its memory. */
 void audit_free(struct audit *audit)
 {
     if (!audit)
@@ -338,9 +340,9 @@ static void cut_step(struct audit *audit, struct pending *pending)
         size = affordable > 1 ? (int64_t)affordable : 1;
     const uint64_t slices = (uint64_t)((full + size - 1) / size);
     const int64_t start = (int64_t)(next_random(&audit->random_state) % slices) * size;
-    const uint32_t first_id = 0; /* of the reference's storages */
+    /* Its storages are those of the reference, from number 0 on; true: for all operands. */
     slice_init(&pending->slice, pending->step, &pending->batch,
-               start + size <= full ? start : full - size, size, first_id, true);
+               start + size <= full ? start : full - size, size, 0, true);
 }
 
 /* Bytes that an operand's contents take in the audit's memory, rounded up to a multiple of 8 so

@@ -29,9 +29,8 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
 {
     if (expected->copies == 0)
         return layout_same_shape(shape, &expected->layout);
-    const struct layout one_request = layout_drop_axis(shape, 0);
-    return shape->shape[0] == expected->copies &&
-           layout_same_shape(&one_request, &expected->layout);
+    const struct layout request = layout_drop_axis(shape, 0);
+    return shape->shape[0] == expected->copies && layout_same_shape(&request, &expected->layout);
 }
 
 /* Elements from `first` on, stored at data, and the differences found in each part. */

@@ -313,7 +313,8 @@ static enum healcl_status take_alone(struct device_executor *self, const struct 
  * result, unless no command could have changed it. */
 static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
 {
-    struct group group = {.self = self};
+    struct group group = {.self = self}; /* empty: no range of a slab yet */
+    /* An upload that has not been waited for may still fail: reading the status waits for it. */
     if (!self->status_is_unused || self->launcher.device->last_upload) {
         group.has_status =
             group_takes(&group, &self->launcher.status, sizeof(struct status), &group.status_place);
@@ -339,7 +340,7 @@ static enum healcl_status drain(struct device_executor *self, struct healcl_erro
     const struct executor *base = &self->base;
     const uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = HEALCL_OK;
-    trace_for_operation(base->trace, NULL, 0);
+    trace_for_operation(base->trace, NULL, 0); /* waiting belongs to no operation */
     if ((base->is_cancelled || (base->observer && base->observer->cancelled)) &&
         self->recent_wait > LONG_WAIT && !device_poll(self->launcher.device, true))
         status = executor_await(base, self->launcher.device, error);
@@ -424,6 +425,7 @@ static enum healcl_status change_phase(struct device_executor *self, bool begins
 static enum healcl_status enqueue_steps(struct device_executor *self, size_t first, size_t count,
                                         struct healcl_error *error)
 {
+    /* A program that cannot be built is not tried again if the host may run its steps. */
     self->launcher.device->programs->keeps_failures = self->base.falls_back;
     for (size_t i = 0; i < count; i++) {
         const struct step *step = &self->launcher.plan->steps[first + i];
@@ -435,12 +437,12 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         }
         if (step->kind != STEP_RELEASE) {
             TRY(executor_check_cancelled(&self->base, error));
-            TRY(change_phase(self, step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD,
-                             error));
+            const bool computes = step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD;
+            TRY(change_phase(self, computes, error));
         }
         if (drains_before(self, first + i))
             TRY(drain(self, error));
-        const bool had_refused = self->has_refused;
+        const bool had_refused = self->has_refused; /* an earlier step; restored below */
         struct healcl_error step_error = {0};
         self->has_refused = false;
         self->launcher.refused_input = NO_INPUT;
@@ -465,7 +467,7 @@ static enum healcl_status run_steps(struct device_executor *self, const struct s
 {
     TRY(enqueue_steps(self, segment->first_step, segment->step_count, error));
     if (self->download_count > 0)
-        TRY(change_phase(self, false, error));
+        TRY(change_phase(self, false, error)); /* to transfers */
     return drain(self, error);
 }
 
@@ -516,7 +518,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     THEN(status, run_steps(self, segment, error));
     if (self->base.audit)
         audit_drop(self->base.audit, self->launcher.device);
-    note_phase(self, false);
+    note_phase(self, false); /* ends the last phase */
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
     if (self->launcher.device->profiling) {
         enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,

@@ -22,8 +22,9 @@ static enum healcl_status device_executor_release(struct device_executor *self,
 static enum healcl_status launch_again(struct device_executor *self, const struct step *step,
                                        const char *reason, struct healcl_error *error);
 
-/* Whether other kernels can run what a vendor's kernel cannot: built-in ones for a kernel that
- * replaces them; for an operation with a body, the steps of the body. */
+/* Whether other kernels can run a step whose vendor's kernel cannot be built. For an operation of a
+ * vendor these are the steps of its body, if it has one: the step's side is then STEP_OF_KERNEL. A
+ * kernel that replaces a built-in one has that one. */
 static bool has_substitute(const struct device_executor *self, const struct step *step)
 {
     const struct launcher *launcher = &self->launcher;

@@ -83,26 +83,24 @@ static enum healcl_status make_plan(const struct healcl_transcript *transcript, 
                                     struct healcl_error *error)
 {
     const struct healcl_plan_options *options = &transcript->options;
-    struct plan *parent_plan;
+    struct plan *original;
     TRY(source_check_size(&transcript->source, error)); /* the file is read once more */
     if (!transcript->parent)
         return plan_create(&transcript->source, operations_of_options(options), options, plan,
                            error);
     const bool is_shared = transcript->parent->is_before_passes; /* else plan_rewrite frees it */
     if (is_shared)
-        parent_plan = transcript->parent->plan;
+        original = transcript->parent->plan;
     else
-        TRY(make_plan(transcript->parent, &parent_plan, error));
-    return plan_rewrite(parent_plan, is_shared, options, transcript->change, transcript->how, plan,
+        TRY(make_plan(transcript->parent, &original, error));
+    return plan_rewrite(original, is_shared, options, transcript->change, transcript->how, plan,
                         error);
 }
 
 /* The last part of opening a transcript: makes its plan, runs the passes and lists its tensors.
  * status: of the first part. After an error of either part closes the transcript. */
-static enum healcl_status plan_and_list(struct healcl_transcript *transcript,
-                                        enum healcl_status status,
-                                        struct healcl_transcript **result,
-                                        struct healcl_error *error)
+static enum healcl_status add_plan(struct healcl_transcript *transcript, enum healcl_status status,
+                                   struct healcl_transcript **result, struct healcl_error *error)
 {
     THEN(status, make_plan(transcript, &transcript->plan, error));
     if (status == HEALCL_OK && !transcript->is_before_passes)
@@ -131,7 +129,7 @@ static enum healcl_status open_source(const char *path, const void *data, size_t
     enum healcl_status status = set_options(transcript, options, error);
     THEN(status, path ? source_open(&transcript->source, path, error)
                       : source_open_memory(&transcript->source, data, length, error));
-    return plan_and_list(transcript, status, result, error);
+    return add_plan(transcript, status, result, error);
 }
 
 enum healcl_status healcl_transcript_open(const char *path,
@@ -180,7 +178,7 @@ static enum healcl_status transcript_derive(const struct healcl_transcript *pare
         memcpy(transcript->how, how, how_bytes);
     else if (status == HEALCL_OK)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    return plan_and_list(transcript, status, result, error);
+    return add_plan(transcript, status, result, error);
 }
 
 /* Ends one owner's use of a transcript. The last owner frees it, and ends its use of its parent. */
@@ -274,14 +272,14 @@ enum healcl_status healcl_transcript_read_input(const struct healcl_transcript *
                                                 size_t input, void *memory, size_t bytes,
                                                 struct healcl_error *error)
 {
-    return read_file(transcript, true, input, memory, bytes, error);
+    return read_file(transcript, true, input, memory, bytes, error); /* an input */
 }
 
 enum healcl_status healcl_transcript_read_expected(const struct healcl_transcript *transcript,
                                                    size_t result, void *memory, size_t bytes,
                                                    struct healcl_error *error)
 {
-    return read_file(transcript, false, result, memory, bytes, error);
+    return read_file(transcript, false, result, memory, bytes, error); /* not an input */
 }
 
 size_t healcl_transcript_segment_count(const struct healcl_transcript *transcript)

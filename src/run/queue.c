@@ -24,8 +24,7 @@ static enum healcl_status queue_take_piece(void *context, const struct step *ste
 /* Waits for all calls and hands out results, even if some have failed. Then forgets the steps:
  * enqueued commands have ended, or never will. If the plan's scalars were forgotten with them,
  * notes that their storage changes. After a failure what is known of values is distrusted. */
-static enum healcl_status wait_and_forget_steps(struct healcl_queue *queue,
-                                                struct healcl_error *error)
+static enum healcl_status wait_and_forget(struct healcl_queue *queue, struct healcl_error *error)
 {
     const struct executor_class *class = queue->executor->class;
     device_turn_begin(queue->device);
@@ -59,7 +58,7 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
 {
     TRY(queue_await(queue, error));
     struct healcl_error wait_error = {.status = HEALCL_OK};
-    enum healcl_status status = wait_and_forget_steps(queue, &wait_error);
+    enum healcl_status status = wait_and_forget(queue, &wait_error);
     if (queue->missed.status != HEALCL_OK) { /* it came first */
         healcl_error_clear(&wait_error);
         wait_error = queue->missed;
@@ -115,7 +114,7 @@ void queue_drop(struct healcl_queue *queue, const struct tensor *view)
     struct healcl_error *kept_error = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
     enum healcl_status status = HEALCL_OK;
     if (queue->eager.plan.step_count == EAGER_STEPS_MAX) {
-        status = wait_and_forget_steps(queue, kept_error);
+        status = wait_and_forget(queue, kept_error);
         first = 0;
     }
     kept_error = status == HEALCL_OK ? kept_error : NULL;

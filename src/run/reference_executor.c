@@ -13,9 +13,9 @@ struct reference_executor {
 
 /* Hands out a result: in place if its elements are contiguous and in order, else packed. An empty
  * result gets "", since NULL means that the sink does not need the data. Adds the sink's time to
- * *sink_nanoseconds. */
+ * *sink_time. */
 static enum healcl_status deliver(struct reference_executor *self, const struct step *step,
-                                  const struct result_sink *sink, uint64_t *sink_nanoseconds,
+                                  const struct result_sink *sink, uint64_t *sink_time,
                                   struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
@@ -32,8 +32,7 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
             status = reference_read(self->reference, tensor, packed, error);
         }
     }
-    THEN(status,
-         sink_take(sink, self->base.trace, step, 0, elements, data, sink_nanoseconds, error));
+    THEN(status, sink_take(sink, self->base.trace, step, 0, elements, data, sink_time, error));
     free(packed);
     return status;
 }
@@ -65,12 +64,12 @@ static enum healcl_status run_step(struct reference_executor *self, const struct
 /* Runs one step or hands out its result. Errors name the step's entry. */
 static enum healcl_status reference_run_one(struct reference_executor *self,
                                             const struct step *step, const struct result_sink *sink,
-                                            uint64_t *sink_nanoseconds, struct healcl_error *error)
+                                            uint64_t *sink_time, struct healcl_error *error)
 {
     if (step->kind != STEP_RELEASE)
         TRY(executor_check_cancelled(&self->base, error));
     enum healcl_status status = step->kind == STEP_DOWNLOAD
-                                    ? deliver(self, step, sink, sink_nanoseconds, error)
+                                    ? deliver(self, step, sink, sink_time, error)
                                     : run_step(self, step, error);
     if (status != HEALCL_OK)
         error_prefix_step(error, step, self->reference->refused_input);

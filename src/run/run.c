@@ -39,13 +39,12 @@ size_t trace_begin_step(struct trace *trace, const struct step *step)
     return trace_begin(trace, "operation", trace_for_step(trace, step));
 }
 
-/* Hands a result, or a piece of one, to the sink, and adds the time to *sink_nanoseconds. A whole
+/* Hands a result, or a piece of one, to the sink, and adds the time to *sink_time. A whole
  * result goes to `take` if the sink has it, everything else to take_piece. In traces the time
  * counts as comparing. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
                              const struct step *step, int64_t first, int64_t count,
-                             const void *data, uint64_t *sink_nanoseconds,
-                             struct healcl_error *error)
+                             const void *data, uint64_t *sink_time, struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(trace, "compare", "compare");
@@ -53,7 +52,7 @@ enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace
         sink->take ? sink->take(sink->context, step, data, error)
                    : sink->take_piece(sink->context, step, first, count, data, error);
     trace_end(trace, span);
-    *sink_nanoseconds += monotonic_nanoseconds() - start;
+    *sink_time += monotonic_nanoseconds() - start;
     return status;
 }
 
@@ -415,6 +414,7 @@ enum healcl_status executor_open(const struct plan *plan, struct healcl_device *
         return reference_executor_create(plan, executor, error);
     TRY(device_open_beside(device, own, error));
     device_turn_begin(*own);
+    /* false: without timing its commands. */
     enum healcl_status status = device_executor_create(*own, plan, false, executor, error);
     device_turn_end(*own);
     if (status == HEALCL_OK)
@@ -600,7 +600,7 @@ static enum healcl_status run_repetitions(struct run *run,
     TRY(warm_up(run, &next, error));
     for (uint32_t i = next; i < columns(run); i++) {
         TRY(run->executor->class->rewind(run->executor, 0, error));
-        TRY(repeat(run, i, false, error));
+        TRY(repeat(run, i, false, error)); /* not a warm-up */
     }
     report_medians(run);
     run->report->operations_by_host = !run->device || !run->device->event_times;

@@ -36,11 +36,10 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
 
 /* Hands elements [first, first + count) of a result to a sink and records a trace span. The
  * range is the whole result, or a piece if the sink has no `take`. Adds the sink's time to
- * *sink_nanoseconds. */
+ * *sink_time. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
                              const struct step *step, int64_t first, int64_t count,
-                             const void *data, uint64_t *sink_nanoseconds,
-                             struct healcl_error *error);
+                             const void *data, uint64_t *sink_time, struct healcl_error *error);
 
 /* Times of one segment. */
 struct segment_result {

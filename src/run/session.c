@@ -62,8 +62,8 @@ static bool writes(const struct step *step)
 }
 
 /* Checks one segment s that has run: can segments from `first` on run again after it? They cannot
- * if it has written or freed a tensor of a segment before `first`: that tensor would have to be
- * made again. */
+ * if it has written or freed a tensor of a segment before `first`, which has a smaller number: that
+ * tensor would have to be made again. Uploads that are kept are not freed. */
 static enum healcl_status check_again(const struct healcl_session *session, size_t first, size_t s,
                                       struct healcl_error *error)
 {
@@ -122,7 +122,7 @@ static size_t first_of_request(struct healcl_session *session, size_t first, siz
     if (first_bound <= first || first_bound == end || session->options.exchange || has_results ||
         check_order(session, first_bound, NULL) != HEALCL_OK)
         return first;
-    for (size_t i = 0; i < session->plan->uploads; i++)
+    for (size_t i = 0; i < session->plan->uploads; i++) /* the device must have kept them */
         if (inputs[i].segment >= first && inputs[i].segment < first_bound &&
             !upload_of(session, i)->is_filled)
             return first;
@@ -175,7 +175,6 @@ static enum healcl_status run_segments(struct healcl_session *session, size_t fi
     enum healcl_status status = executor->class->rewind(executor, first_storage, error);
     device_turn_end(session->device);
     TRY(status);
-
     for (size_t s = first; s < first + count; s++) {
         struct segment_result ignored_times = {0};
         session->next_result = session->first_results[s];

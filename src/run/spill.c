@@ -112,16 +112,16 @@ static enum healcl_status do_move(struct device_executor *self, enum memory_move
     struct buffer *memory = launcher_memory(launcher, storage);
     uint64_t bytes = storage_bytes(storage);
     switch (kind) {
-    case MEMORY_MOVE_UPLOAD:
+    case MEMORY_MOVE_UPLOAD: /* to the device */
         return device_executor_upload(self, spill->memory.states[storage->id].upload, error);
     case MEMORY_MOVE_CHECK: return check_upload(self, storage, error);
     case MEMORY_MOVE_HOLD: return spill_hold(self, storage, error);
-    case MEMORY_MOVE_SPILL:
+    case MEMORY_MOVE_SPILL: /* from the device to the host */
         TRY(ensure_held(spill, storage, error));
         return memory->memory ? device_read(launcher->device, memory, 0, bytes,
                                             spill->held[storage->id], error)
                               : HEALCL_OK;
-    case MEMORY_MOVE_BACK:
+    case MEMORY_MOVE_BACK: /* from the host's copy to the device */
         return device_upload_memory(launcher->device, NULL, bytes, spill->held[storage->id], memory,
                                     error);
     case MEMORY_MOVE_DROP: device_executor_release_storage(self, storage); return HEALCL_OK;
@@ -145,13 +145,12 @@ static enum healcl_status spill_move(void *context, enum memory_move kind,
     struct spill *spill = self->spill;
     if (kind == MEMORY_MOVE_DROP || kind == MEMORY_MOVE_FORGET)
         return do_move(self, kind, storage, error);
-    bool is_first_upload =
-        kind == MEMORY_MOVE_UPLOAD && !spill->memory.states[storage->id].streamed;
+    bool is_first = kind == MEMORY_MOVE_UPLOAD && !spill->memory.states[storage->id].streamed;
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(self->base.trace, "memory", names[kind]);
     enum healcl_status status = do_move(self, kind, storage, error);
     trace_end(self->base.trace, span);
-    if (!is_first_upload)
+    if (!is_first)
         spill->nanoseconds += monotonic_nanoseconds() - start;
     return status;
 }
@@ -263,13 +262,12 @@ static enum healcl_status upload_slice(struct device_executor *self, const struc
     const struct storage *part = &slice->storages[i];
     const struct memory_state *state = &self->spill->memory.states[whole->id];
     struct buffer *buffer = launcher_memory(&self->launcher, part);
-    uint64_t bytes = storage_bytes(part);
+    const uint64_t bytes = storage_bytes(part),
+                   offset = (uint64_t)slice->first[i] * dtype_size(whole->dtype);
     if (state->source != MEMORY_UPLOAD)
-        return device_upload_memory(device, NULL, bytes,
-                                    self->spill->held[whole->id] +
-                                        (size_t)slice->first[i] * dtype_size(whole->dtype),
+        return device_upload_memory(device, NULL, bytes, self->spill->held[whole->id] + offset,
                                     buffer, error);
-    char *memory = malloc(bytes + 1);
+    char *memory = malloc(bytes + 1); /* for a part of the payload */
     NEED_MEMORY(memory, error);
     enum healcl_status status =
         read_upload(self, state->upload, slice->first[i], part->elements, memory, error);
@@ -287,7 +285,7 @@ static enum healcl_status begin_slice(struct device_executor *self, const struct
     const struct slices *slices = &self->spill->slices;
     const int64_t start = self->spill->start;
     const uint32_t first_id = (uint32_t)self->launcher.plan->storage_count + 1;
-    slice_init(slice, step, slices, start, size, first_id, false);
+    slice_init(slice, step, slices, start, size, first_id, false); /* only operands that are cut */
     const bool cuts_terms = step->kind == STEP_MODMUL_AXIS_SUM && slices->axis[STEP_OUT] < 0;
     if (cuts_terms && start > 0)
         slice->step.value[0] = 0; /* adds to the sum of earlier slices */
@@ -317,9 +315,9 @@ static enum healcl_status end_slice(struct device_executor *self, const struct s
     if (spill->slices.axis[STEP_OUT] < 0)
         return HEALCL_OK;
     const struct storage *whole = step->out->storage, *part = &slice->storages[STEP_OUT];
-    return device_read(
-        self->launcher.device, launcher_memory(&self->launcher, part), 0, storage_bytes(part),
-        spill->held[whole->id] + (size_t)slice->first[STEP_OUT] * dtype_size(whole->dtype), error);
+    const size_t offset = (size_t)slice->first[STEP_OUT] * dtype_size(whole->dtype);
+    return device_read(self->launcher.device, launcher_memory(&self->launcher, part), 0,
+                       storage_bytes(part), spill->held[whole->id] + offset, error);
 }
 
 /* Runs one slice of a step. What its checks have found is read before the next slice, while the
@@ -375,7 +373,7 @@ static enum healcl_status spill_hand_out(struct device_executor *self, const str
     void *packed = malloc(packed_bytes(tensor) + 1);
     NEED_MEMORY(packed, error);
     layout_copy_packed(&tensor->layout, dtype_size(storage->dtype), self->spill->held[storage->id],
-                       packed, false);
+                       packed, false); /* to packed */
     enum healcl_status status =
         sink_take(self->sink, self->base.trace, step, 0, layout_elements(&tensor->layout), packed,
                   &self->result->sink_nanoseconds, error);
