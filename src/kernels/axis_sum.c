@@ -41,8 +41,7 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
     OBSTACLE_IF(space->operand[OPERAND_OUT].stride[last] != 1 ||
                     space->operand[OPERAND_A].stride[last] != 1,
                 "rows are not contiguous");
-    OBSTACLE_IF(!moduli_are_periodic(step, Q), "moduli do not repeat");
-    return NULL;
+    return moduli_are_periodic(step, Q) ? NULL : "moduli do not repeat";
 }
 
 /* The kernel's parameters after the space, out and a: table, period, count, stride. */

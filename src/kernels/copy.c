@@ -3,24 +3,42 @@
 #include "core/numbers.h"
 #include "kernels/kernels.h"
 
-static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+/* Operands of spaces. */
+enum { COPY_OUT = OPERAND_OUT, COPY_IN = OPERAND_A };
+
+/* Fills have no input. */
+static int input_count(const struct step *step)
 {
-    (void)device;
-    plan->space = step_space(step, step->in[0] != NULL);
-    space_simplify(&plan->space);
-    return NULL;
+    return step->in[INPUT_A] ? 1 : 0;
 }
 
+/* The output's elements as a simplified space. Its operands are out, and the input if there is one.
+ */
+static struct space space_of_elements(const struct step *step)
+{
+    struct space space = step_space(step, input_count(step));
+    space_simplify(&space);
+    return space;
+}
+
+/* Begins a job with the arguments of all kernels: space, out, then the input or a fill's value. */
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
 {
     const struct step *step = plan->step;
-    job_begin(job, self, step, plan, step->in[0] != NULL);
+    job_begin(job, self, step, plan, input_count(step));
     if (step->kind == STEP_FILL)
         job_add_long(job, step->value[0]);
 }
 
 /* ---------------------------------------------------------------- any layout */
+
+static const char *plan_elements(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
+{
+    (void)device;
+    plan->space = space_of_elements(step);
+    return NULL;
+}
 
 static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
@@ -29,24 +47,28 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
     struct job job;
     begin(&job, self, plan);
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
-                      step->in[0] != NULL);
+                      input_count(step));
     return job_launch(&job, error);
 }
 
 /* ---------------------------------------------------------------- lines */
 
-enum { LINES_ROW_MIN = 512, LINES_GRANULE = 1 << 15 /* elements */ };
+/* In elements: the shortest rows that are worth it, and the least work of a work-item. */
+enum { LINES_ROW_MIN = 512, LINES_GRANULE = 1 << 15 };
 
+/* For outputs that are too large for caches anyway: the kernel writes whole cache lines past them,
+ * so that lines are not read before they are written. */
 static const char *plan_lines(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
     const struct space *space = &plan->space;
-    (void)plan_elements(step, device, plan);
-    uint32_t last = space->rank - 1;
-    if (!passes_caches(device, space->end, step->out->storage->dtype))
-        return "the output fits into caches";
-    if (space->operand[0].stride[last] != 1 || (step->in[0] && space->operand[1].stride[last] != 1))
-        return "elements are not contiguous";
+    plan->space = space_of_elements(step);
+    const uint32_t last = space->rank - 1;
+    const bool in_is_contiguous = !step->in[INPUT_A] || space->operand[COPY_IN].stride[last] == 1;
+    OBSTACLE_IF(!passes_caches(device, space->end, step->out->storage->dtype),
+                "the output fits into caches");
+    OBSTACLE_IF(space->operand[COPY_OUT].stride[last] != 1 || !in_is_contiguous,
+                "elements are not contiguous");
     return space->shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
 }
 
@@ -62,8 +84,6 @@ static enum healcl_status choose_lines(struct launcher *self, const struct varia
 /* ---------------------------------------------------------------- tiles */
 
 enum {
-    COPY_OUT,
-    COPY_IN,
     BLOCK_BYTES = 16384,           /* of out, and as many of in: both fit a first cache */
     HEIGHT_BYTES = 4 * CACHE_LINE, /* of a block of in, at least, where it is that high */
     LONG_ROW = 64,                 /* elements: enough for the general kernel */
@@ -90,22 +110,23 @@ static uint32_t closest_axis(const struct space *space, int operand, uint32_t en
 }
 
 /* Orders a simplified space's axes as cl/copy/tiles.cl expects. The output has stride 1 along the
- * last axis, x. The input has its smallest stride along the axis before, y. Returns whether the
- * copy is worth tiles: the general kernel is as good if rows are long in both operands. */
+ * last axis, x. The input has its smallest stride along the axis before, y. Tiles of x and y are
+ * contiguous in both directions. Returns whether the copy is worth them: the general kernel is as
+ * good if rows are long in both operands. */
 static bool order_for_tiles(struct space *space)
 {
-    uint32_t x = space->rank - 1;
     if (space->rank < 2 || space->end < TILES_MIN)
         return false;
-    uint32_t unit = closest_axis(space, COPY_OUT, space->rank);
-    if (unit > x || space->operand[COPY_OUT].stride[unit] != 1)
+    const uint32_t x = space->rank - 1, y = x - 1;
+    const uint32_t out_closest = closest_axis(space, COPY_OUT, space->rank);
+    if (out_closest > x || space->operand[COPY_OUT].stride[out_closest] != 1)
         return false;
-    swap_axes(space, unit, x);
-    uint32_t y = closest_axis(space, COPY_IN, x);
-    if (y < x)
-        swap_axes(space, y, x - 1);
-    const int64_t *in = space->operand[COPY_IN].stride;
-    return space->shape[x] < LONG_ROW || (in[x] > 1 && in[x - 1] < in[x]);
+    swap_axes(space, out_closest, x);
+    const uint32_t in_closest = closest_axis(space, COPY_IN, x);
+    if (in_closest < x)
+        swap_axes(space, in_closest, y);
+    const int64_t *in_stride = space->operand[COPY_IN].stride;
+    return space->shape[x] < LONG_ROW || (in_stride[x] > 1 && in_stride[y] < in_stride[x]);
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -116,23 +137,29 @@ static int64_t smaller(int64_t a, int64_t b)
 static const char *plan_tiles(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
-    (void)plan_elements(step, device, plan);
+    (void)device;
+    plan->space = space_of_elements(step);
     return order_for_tiles(&plan->space) ? NULL : "both have long rows, or there are few elements";
 }
 
+/* A block of out is as wide as its height allows, in whole cache lines, and then as high as its
+ * width allows. The kernel's parameters after the operands: readable, height, width, all_height,
+ * all_width, out_y, in_y, in_x, past. readable: the elements of the input's storage. past: the
+ * output should bypass the caches. */
 static enum healcl_status choose_tiles(struct launcher *self, const struct variant_plan *plan,
                                        struct healcl_error *error)
 {
-    const struct storage *in = plan->step->in[0]->storage;
+    const struct storage *in = plan->step->in[INPUT_A]->storage;
     struct job job;
     begin(&job, self, plan);
     struct space *space = &job.space;
-    uint32_t x = space->rank - 1, y = space->rank - 2;
-    int64_t size = (int64_t)dtype_size(in->dtype);
-    int64_t all_height = space->shape[y], all_width = space->shape[x];
-    int64_t height = smaller(all_height, HEIGHT_BYTES / size);
-    int64_t width = smaller(all_width, BLOCK_BYTES / size / height / CACHE_LINE * CACHE_LINE);
-    height = smaller(all_height, BLOCK_BYTES / size / width);
+    const uint32_t x = space->rank - 1, y = space->rank - 2;
+    const int64_t block_elements = BLOCK_BYTES / (int64_t)dtype_size(in->dtype);
+    const int64_t height_min = HEIGHT_BYTES / (int64_t)dtype_size(in->dtype);
+    const int64_t all_height = space->shape[y], all_width = space->shape[x];
+    int64_t height = smaller(all_height, height_min);
+    const int64_t width = smaller(all_width, block_elements / height / CACHE_LINE * CACHE_LINE);
+    height = smaller(all_height, block_elements / width);
     JOB_ADD_LONGS(&job, in->elements, height, width, all_height, all_width,
                   space->operand[COPY_OUT].stride[y], space->operand[COPY_IN].stride[y],
                   space->operand[COPY_IN].stride[x]);
@@ -144,17 +171,20 @@ static enum healcl_status choose_tiles(struct launcher *self, const struct varia
 
 /* ---------------------------------------------------------------- transposed in local memory */
 
+/* For GPUs: neighbouring work-items should access neighbouring elements of both operands. A
+ * work-group reads a tile in the input's order, and writes it in the output's. */
 static const char *plan_transpose(const struct step *step, const struct healcl_device *device,
                                   struct variant_plan *plan)
 {
+    enum { PADDED_TILE_BYTES = COPY_TILE_BYTES * 3 / 2 }; /* against conflicts of memory banks */
     struct space *space = &plan->space;
-    (void)plan_elements(step, device, plan);
-    if (space->end > INT32_MAX || device->info.local_memory_bytes < COPY_TILE_BYTES * 3 / 2)
-        return "there are too many elements, or too little local memory";
-    if (!order_for_tiles(space))
-        return "there are few elements, or out is not contiguous";
-    const int64_t *in = &space->operand[COPY_IN].stride[space->rank - 2];
-    return in[1] > 1 && in[0] > 0 && in[0] < in[1] ? NULL : "both have the same order of axes";
+    *space = space_of_elements(step);
+    OBSTACLE_IF(space->end > INT32_MAX || device->info.local_memory_bytes < PADDED_TILE_BYTES,
+                "there are too many elements, or too little local memory");
+    OBSTACLE_IF(!order_for_tiles(space), "there are few elements, or out is not contiguous");
+    const int64_t in_x = space->operand[COPY_IN].stride[space->rank - 1];
+    const int64_t in_y = space->operand[COPY_IN].stride[space->rank - 2];
+    return in_x <= 1 || in_y <= 0 || in_y >= in_x ? "both have the same order of axes" : NULL;
 }
 
 /* log2 of the least power of two that is at least size; at most `most`. */
@@ -166,8 +196,9 @@ static uint32_t log2_up_to(int64_t size, uint32_t most)
     return log2;
 }
 
-/* Tiles are square. In planes that are too small for this in one direction, they are longer in the
- * other. */
+/* Tiles are powers of two, and square. In planes that are too small for this in one direction, they
+ * are longer in the other. The kernel's parameters after the operands: log2_height, log2_width,
+ * all_height, all_width, out_y, in_y, in_x. Each work-group takes one tile. */
 static enum healcl_status choose_transpose(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
@@ -175,12 +206,12 @@ static enum healcl_status choose_transpose(struct launcher *self, const struct v
     struct job job;
     begin(&job, self, plan);
     struct space *space = &job.space;
-    uint32_t x = space->rank - 1, y = space->rank - 2;
-    int64_t all_height = space->shape[y], all_width = space->shape[x];
-    uint64_t elements = COPY_TILE_BYTES / dtype_size(step->out->storage->dtype);
-    uint32_t log2_tile = log2_of(elements);
+    const uint32_t x = space->rank - 1, y = space->rank - 2;
+    const int64_t all_height = space->shape[y], all_width = space->shape[x];
+    const uint64_t tile_elements = COPY_TILE_BYTES / dtype_size(step->out->storage->dtype);
+    const uint32_t log2_tile = log2_of(tile_elements);
     uint32_t log2_width = log2_up_to(all_width, log2_tile / 2);
-    uint32_t log2_height = log2_up_to(all_height, log2_tile - log2_width);
+    const uint32_t log2_height = log2_up_to(all_height, log2_tile - log2_width);
     log2_width = log2_up_to(all_width, log2_tile - log2_height);
     job_add_uint(&job, log2_height);
     job_add_uint(&job, log2_width);
@@ -192,7 +223,7 @@ static enum healcl_status choose_transpose(struct launcher *self, const struct v
     space_divide_axis(space, x, (int64_t)1 << log2_width);
     space->elements_per_item = 1;
     size_t local_size = self->device->tuning.local_size;
-    job.rounds = 2 * (elements / local_size + 1);
+    job.rounds = 2 * (tile_elements / local_size + 1); /* the tile is read, then written */
     return job_launch_groups(&job, space->end, local_size, error);
 }
 

@@ -24,29 +24,34 @@ static const struct elementwise_kernel kernels[STEP_KINDS] = {
                    #name " has another number in cl/base/geometry.h than in plan/steps.def");
 ELEMENTWISE_OPERATIONS(IN_ORDER)
 
-/* Bit i: input i is a scalar. Inputs are a and b. */
+/* Bits of both inputs in masks such as step->residues. */
+enum { A_AND_B = 1 << INPUT_A | 1 << INPUT_B };
+
+/* Bit i: input i, a or b, is a scalar of the plan. Chains have none. */
 static uint32_t scalar_mask(const struct step *step)
 {
     return step->kind == STEP_CHAIN
                ? 0
-               : (uint32_t)is_scalar(step, 0) | (uint32_t)is_scalar(step, 1) << 1;
+               : (uint32_t)is_scalar(step, INPUT_A) | (uint32_t)is_scalar(step, INPUT_B) << INPUT_B;
 }
 
-/* Binds a chain's operands. Two bits for each of a, b and the second operation's b name its source:
- * out, x or y. x and y become in[0] and in[1] of *arranged. For other steps *arranged is a copy of
- * the step. */
-static uint32_t bind_chain_operands(const struct step *step, struct step *arranged)
+/* Arranges a chain's operands for kernels, which have memory for only two inputs, x and y: one of
+ * the three operands is missing or is out. x and y become the first two inputs of *arranged.
+ * Returns two bits for each of a, b and the second operation's b, which name its source: 0 out, 1
+ * x, 2 y. For other steps *arranged is a copy of the step. */
+static uint32_t arrange_chain_operands(const struct step *step, struct step *arranged)
 {
-    static const int operands[] = {0, 1, 3};
+    static const int operands[] = {INPUT_A, INPUT_B, INPUT_SECOND_B};
     uint32_t sources = 0, used = 0;
     *arranged = *step;
     if (step->kind != STEP_CHAIN)
         return 0;
-    arranged->in[0] = arranged->in[1] = step->out;
+    arranged->in[INPUT_A] = arranged->in[INPUT_B] = step->out; /* stand-ins */
     for (int i = 0; i < 3; i++) {
         const struct tensor *tensor = step->in[operands[i]];
-        if (!tensor || (tensor->storage == step->out->storage &&
-                        layout_same_elements(&tensor->layout, &step->out->layout)))
+        const bool is_out = tensor && tensor->storage == step->out->storage &&
+                            layout_same_elements(&tensor->layout, &step->out->layout);
+        if (!tensor || is_out)
             continue;
         arranged->in[used++] = tensor;
         sources |= used << 2 * i;
@@ -54,7 +59,7 @@ static uint32_t bind_chain_operands(const struct step *step, struct step *arrang
     return sources;
 }
 
-/* Adds the value of an input; 0 if it is no scalar. */
+/* Adds the value of input i, a or b. Kernels do not read it if the input is a tensor. */
 static void add_scalar(struct job *job, const struct step *step, int i)
 {
     if (is_scalar(step, i))
@@ -63,27 +68,27 @@ static void add_scalar(struct job *job, const struct step *step, int i)
         job_add_long(job, 0);
 }
 
+/* Adds the last three arguments: a mask of scalars and their values. Kernels of chains take the
+ * sources of operands there, and the numbers of the two operations. */
 static void add_scalars(struct job *job, const struct step *step)
 {
-    struct step arranged;
+    struct step unused_step;
     if (step->kind == STEP_CHAIN) {
-        job_add_uint(job, bind_chain_operands(step, &arranged));
+        job_add_uint(job, arrange_chain_operands(step, &unused_step));
         JOB_ADD_LONGS(job, step->value[0] - STEP_MODMUL, step->value[1] - STEP_MODMUL);
         return;
     }
     job_add_uint(job, scalar_mask(step));
-    for (int i = 0; i < 2; i++)
-        add_scalar(job, step, i);
+    add_scalar(job, step, INPUT_A);
+    add_scalar(job, step, INPUT_B);
 }
-
-/* The index of the moduli among the operands. */
 
 /* The output's elements as a space. Its operands are out, and a and b if they are tensors. If
  * moduli is not NULL, it is the layout of operand p in a table. */
 static struct space space_of(const struct step *step, const struct layout *moduli)
 {
     struct step arranged;
-    (void)bind_chain_operands(step, &arranged);
+    (void)arrange_chain_operands(step, &arranged);
     struct space space = step_space(&arranged, 2);
     if (moduli)
         space_set_operand(&space, OPERAND_Q, moduli);
@@ -91,61 +96,70 @@ static struct space space_of(const struct step *step, const struct layout *modul
     return space;
 }
 
+/* Begins a job with the space, the output, and the first `inputs` inputs. If the modulus is a
+ * scalar, the space finds it in the table of the plan's scalars. */
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
                   int inputs, const char *kernel)
 {
     struct step arranged;
-    (void)bind_chain_operands(plan->step, &arranged);
+    (void)arrange_chain_operands(plan->step, &arranged);
     job_begin(job, self, &arranged, plan, inputs);
     job->launch.kernel = kernel;
-    job_move_scalar(job, OPERAND_Q, plan->step, 2);
+    job_move_scalar(job, OPERAND_Q, plan->step, INPUT_P);
 }
+
+/* ---------------------------------------------------------------- vectors of eight */
 
 /* The least elements of a work-item of cl/vectors.cl. Its start costs as much as 200 elements. */
 enum { VECTORS_GRANULE = 4096 };
 
+/* For contiguous rows. The kernel takes moduli as vectors of eight, which must repeat along a row.
+ */
 static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
                                 struct variant_plan *plan)
 {
     struct space *space = &plan->space;
-    const char *obstacle = double_vectors_obstacle(device);
-    if (obstacle)
-        return obstacle;
+    RETURN_OBSTACLE(double_vectors_obstacle(device));
     *space = space_of(step, NULL);
-    uint32_t last = space->rank - 1;
-    if (space->shape[last] < LANES || space->operand[0].stride[last] != 1)
-        return "rows are short, or not contiguous";
-    if (space->shape[last] % LANES != 0 && last > 0 && space->shape[last] > VECTORS_GRANULE)
-        return "rows are long, but not multiples of eight";
-    for (int i = 1; i <= 2; i++)
-        if (space->operand[i].stride[last] != 0 && space->operand[i].stride[last] != 1)
-            return "an operand's elements are not contiguous";
+    const uint32_t last = space->rank - 1;
+    const int64_t row = space->shape[last];
+    OBSTACLE_IF(row < LANES || space->operand[OPERAND_OUT].stride[last] != 1,
+                "rows are short, or not contiguous");
+    OBSTACLE_IF(row % LANES != 0 && space->rank > 1 && row > VECTORS_GRANULE,
+                "rows are long, but not multiples of eight");
+    for (int i = OPERAND_A; i <= OPERAND_B; i++)
+        OBSTACLE_IF(space->operand[i].stride[last] != 0 && space->operand[i].stride[last] != 1,
+                    "an operand's elements are not contiguous");
     return moduli_are_periodic(step, INPUT_P) ? NULL : "moduli do not repeat along the last axis";
 }
 
-/* The index of the vector of moduli for the last eight elements of a row of n. n is a multiple of
- * the number of moduli. */
-static int64_t last_moduli(const struct periodic_moduli *moduli, int64_t n)
+/* The index of the vector of moduli for the last eight elements of a row of n elements. If n is not
+ * a multiple of eight, these overlap the last whole vector. The first of them is element n - 8. So
+ * its modulus must be that of element 8 * index, modulo k. n is a multiple of k. */
+static int64_t last_moduli_index(const struct periodic_moduli *moduli, int64_t n)
 {
-    int64_t place = 0;
-    while (n % LANES != 0 && (place * LANES - (n - LANES)) % moduli->k != 0)
-        place++;
-    return place;
+    int64_t index = 0;
+    while (n % LANES != 0 && (index * LANES - (n - LANES)) % moduli->k != 0)
+        index++;
+    return index;
 }
 
+/* The kernel's parameters after the operands: table, period, tail, then the scalars. tail is the
+ * index of the last moduli of a row. */
 static enum healcl_status choose_vectors(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
     const struct step *step = plan->step;
     struct job job;
     begin(&job, self, plan, 2, kernels[step->kind].vectors);
-    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, 2);
+    const struct periodic_moduli moduli = derive_periodic_moduli(self, step, INPUT_P);
     job_add_buffer(&job, moduli.lanes);
-    int64_t n = job.space.shape[job.space.rank - 1];
-    bool is_whole = n % LANES == 0 || job.space.rank == 1;
-    JOB_ADD_LONGS(&job, moduli.period, last_moduli(&moduli, n));
+    const int64_t row = job.space.shape[job.space.rank - 1];
+    JOB_ADD_LONGS(&job, moduli.period, last_moduli_index(&moduli, row));
     add_scalars(&job, step);
-    job.granule = (uint64_t)(is_whole ? VECTORS_GRANULE : VECTORS_GRANULE / n * n);
+    /* A work-item begins at a whole vector: several rows of other lengths are taken together. */
+    const bool has_whole_vectors = row % LANES == 0 || job.space.rank == 1;
+    job.granule = (uint64_t)(has_whole_vectors ? VECTORS_GRANULE : VECTORS_GRANULE / row * row);
     return job_launch(&job, error);
 }
 
@@ -156,13 +170,14 @@ enum {
     GROUPS_MIN = 16,        /* along an axis */
 };
 
-/* Whether out and all operands that are tensors are contiguous along an axis. */
-static bool lies_together(const struct space *space, uint32_t axis, uint32_t scalars)
+/* Whether out and all operands that are tensors are contiguous along an axis. scalars: see
+ * scalar_mask. */
+static bool is_contiguous_along(const struct space *space, uint32_t axis, uint32_t scalars)
 {
-    for (uint32_t i = 0; i < OPERAND_Q; i++)
-        if (space->operand[i].stride[axis] != 1 && !(i > 0 && scalars & 1u << (i - 1)))
-            return false;
-    return true;
+    const bool a_is_scalar = scalars >> INPUT_A & 1, b_is_scalar = scalars >> INPUT_B & 1;
+    return space->operand[OPERAND_OUT].stride[axis] == 1 &&
+           (a_is_scalar || space->operand[OPERAND_A].stride[axis] == 1) &&
+           (b_is_scalar || space->operand[OPERAND_B].stride[axis] == 1);
 }
 
 /* The longest axis before `end` along which moduli are equal. `end` if none exists. */
@@ -176,50 +191,58 @@ static uint32_t longest_axis(const struct space *space, uint32_t end)
     return longest;
 }
 
+/* For elements whose groups of 1, 2 or 4 moduli alone are contiguous. Groups that follow each other
+ * along some other axis have the same moduli: the kernel gathers eight elements of them to a
+ * vector.
+ */
 static const char *plan_interleaved(const struct step *step, const struct healcl_device *device,
                                     struct variant_plan *plan)
 {
     struct elementwise_plan *found = &plan->elementwise;
     struct space *space = &plan->space;
-    const char *obstacle = double_vectors_obstacle(device);
-    if (obstacle)
-        return obstacle;
-    const struct layout moduli = modulus_operand(step, 2);
+    RETURN_OBSTACLE(double_vectors_obstacle(device));
+    const struct layout moduli = modulus_operand(step, INPUT_P);
     *space = space_of(step, &moduli);
     const uint32_t last = space->rank - 1;
     const int64_t k = space->shape[last];
-    found->k = (k == 2 || k == 4) && lies_together(space, last, scalar_mask(step)) ? k : 1;
-    found->axes = found->k > 1 ? last : space->rank;
-    found->groups = longest_axis(space, found->axes);
-    if (space->end < INTERLEAVED_MIN)
-        return "there are too few elements";
-    return found->groups == found->axes || space->shape[found->groups] < GROUPS_MIN
-               ? "moduli are not equal along a long axis"
-               : NULL;
+    const bool has_groups =
+        (k == 2 || k == 4) && is_contiguous_along(space, last, scalar_mask(step));
+    found->group_size = has_groups ? k : 1;
+    found->axes_of_groups = has_groups ? last : space->rank;
+    found->groups_axis = longest_axis(space, found->axes_of_groups);
+    OBSTACLE_IF(space->end < INTERLEAVED_MIN, "there are too few elements");
+    OBSTACLE_IF(found->groups_axis == found->axes_of_groups ||
+                    space->shape[found->groups_axis] < GROUPS_MIN,
+                "moduli are not equal along a long axis");
+    return NULL;
 }
 
-/* Blocks of the groups' axis become the last axis, and the groups follow behind it. */
+/* The groups' axis is moved behind the others, and occurs twice: the last axis of the space counts
+ * blocks of INTERLEAVED_GROUPS groups. Behind the space's axes, the kernel finds the stride of the
+ * groups themselves. Its parameters after the operands: q, k, m, q_stride, then the scalars. k is
+ * the size of a group, m the number of groups. */
 static enum healcl_status choose_interleaved(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
     const struct step *step = plan->step;
     const struct elementwise_plan found = plan->elementwise;
     const struct space old = plan->space;
+    const int64_t q_stride = found.group_size > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0;
     struct job job;
     begin(&job, self, plan, 2, kernels[step->kind].interleaved);
-    const int table = derive_moduli(self, step, 2);
+    const int table = derive_moduli(self, step, INPUT_P);
     job_add_buffer(&job, table);
     struct space *space = &job.space;
-    uint32_t blocks = found.axes - 1;
-    space->rank = found.axes;
-    for (uint32_t axis = found.groups; axis < blocks; axis++)
+    const uint32_t blocks_axis = found.axes_of_groups - 1;
+    space->rank = found.axes_of_groups;
+    for (uint32_t axis = found.groups_axis; axis < blocks_axis; axis++)
         space_move_axis(space, axis, &old, axis + 1);
-    space_move_axis(space, blocks, &old, found.groups);
-    space_move_axis(space, blocks + 1, &old, found.groups);
-    space_divide_axis(space, blocks, INTERLEAVED_GROUPS);
-    job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_GROUPS * found.k));
-    JOB_ADD_LONGS(&job, found.k, old.shape[found.groups],
-                  found.k > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0);
+    space_move_axis(space, blocks_axis, &old, found.groups_axis);
+    space_move_axis(space, blocks_axis + 1, &old, found.groups_axis);
+    space_divide_axis(space, blocks_axis, INTERLEAVED_GROUPS);
+    const int64_t block_elements = INTERLEAVED_GROUPS * found.group_size;
+    job.granule = (uint64_t)(VECTORS_GRANULE / block_elements);
+    JOB_ADD_LONGS(&job, found.group_size, old.shape[found.groups_axis], q_stride);
     add_scalars(&job, step);
     return job_launch(&job, error);
 }
@@ -229,7 +252,7 @@ static enum healcl_status choose_interleaved(struct launcher *self, const struct
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
-    const struct layout moduli = modulus_operand(step, 2);
+    const struct layout moduli = modulus_operand(step, INPUT_P);
     (void)device;
     plan->space = space_of(step, &moduli);
     return NULL;
@@ -241,7 +264,7 @@ static uint32_t width_of_any(const struct step *step)
 {
     if (step->kind == STEP_MODMUL)
         return 2;
-    return step->in[1] || step->kind == STEP_CHAIN ? 1 : VECTOR_MOST;
+    return step->in[INPUT_B] || step->kind == STEP_CHAIN ? 1 : VECTOR_MOST;
 }
 
 static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
@@ -249,7 +272,7 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
 {
     const struct step *step = plan->step;
     struct job job;
-    const int table = derive_moduli(self, step, 2);
+    const int table = derive_moduli(self, step, INPUT_P);
     begin(&job, self, plan, 2, kernels[step->kind].table);
     if (step->kind == STEP_CHAIN)
         job.launch.program = "core/chain";
@@ -264,13 +287,16 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
 enum {
     REPEATED_MIN = 1024, /* elements: fewer are not worth another program */
     REPEATED_ROWS = 16,  /* of a work-item: enough to make its setup cheap */
-    REPEATED_ROW_MIN =
-        64, /* elements between consecutive elements of a work-item that are in the same row */
+    /* Elements between consecutive elements of a work-item that are in the same row: neighbours
+     * must still access adjacent memory. */
+    REPEATED_ROW_MIN = 64,
 };
 
-static bool is_same_along(const struct space *space, uint32_t axis)
+/* Whether operand b and the moduli are constant along an axis. */
+static bool repeats_along(const struct space *space, uint32_t axis)
 {
-    return space->operand[2].stride[axis] == 0 && space->operand[OPERAND_Q].stride[axis] == 0;
+    return space->operand[OPERAND_B].stride[axis] == 0 &&
+           space->operand[OPERAND_Q].stride[axis] == 0;
 }
 
 /* Makes an axis the first one. */
@@ -282,9 +308,10 @@ static void move_to_front(struct space *space, uint32_t axis)
     space_move_axis(space, 0, &old, axis);
 }
 
-/* If possible, divides the last axis by a number of rows for each work-item. The rows become the
- * first axis. */
-static bool divide_last(struct space *space)
+/* If possible, divides the last axis [rows * length] into [rows, length], with rows as the space's
+ * first axis. A work-item takes one element of each row, so that neighbours access adjacent memory.
+ */
+static bool divide_last_axis(struct space *space)
 {
     const uint32_t last = space->rank - 1;
     int64_t rows = REPEATED_ROWS;
@@ -293,48 +320,58 @@ static bool divide_last(struct space *space)
     const int64_t length = space->shape[last] / rows;
     if (rows == 1 || length < REPEATED_ROW_MIN || space->rank == SPACE_AXES)
         return false;
-    space_add_axis(space);
-    space->shape[0] = rows;
+    const uint32_t new_last = last + 1;
+    space->shape[last] = length;
+    space->end /= (uint64_t)rows;
+    space_insert_axis(space, 0, rows);
     for (uint32_t k = 0; k < SPACE_OPERANDS; k++)
-        space->operand[k].stride[0] = space->operand[k].stride[last + 1] * length;
-    space->shape[last + 1] = length;
+        space->operand[k].stride[0] = space->operand[k].stride[new_last] * length;
     return true;
 }
 
-/* Whether an input and the moduli are constant along an axis. The longest axis but the last is
- * tried first, unless it is short, and then the last one. Rows become the space's first axis.
- * *varies: the other input, operand 1. */
-static bool find_repeated(const struct step *step, const struct layout *moduli, struct space *space,
-                          int *varies)
+/* Makes the axis along which b and the moduli are constant the first one. That is the longest axis
+ * but the last; if it is short, rows of the last one. Returns whether such an axis exists. */
+static bool move_repeated_to_front(struct space *space)
 {
-    for (int a = 0; a < (step_traits[step->kind].commutes ? 2 : 1); a++) {
-        if (is_scalar(step, a))
+    const uint32_t last = space->rank - 1;
+    uint32_t longest = last;
+    for (uint32_t axis = 0; axis < last; axis++)
+        if (repeats_along(space, axis) &&
+            (longest == last || space->shape[axis] > space->shape[longest]))
+            longest = axis;
+    const bool was_found = longest < last;
+    const bool is_short = !was_found || space->shape[longest] < REPEATED_ROWS;
+    if (is_short && repeats_along(space, last) && divide_last_axis(space))
+        return true;
+    if (was_found)
+        move_to_front(space, longest);
+    return was_found;
+}
+
+/* Whether one input is constant along an axis, as the moduli are. Sets the space: its first axis is
+ * that one, OPERAND_B is that input, and OPERAND_A the other one, *varying_input. */
+static bool find_repeated(const struct step *step, const struct layout *moduli, struct space *space,
+                          int *varying_input)
+{
+    const int last_input = step_traits[step->kind].commutes ? INPUT_B : INPUT_A;
+    for (int varying = INPUT_A; varying <= last_input; varying++) {
+        if (is_scalar(step, varying))
             continue;
-        *varies = a;
+        *varying_input = varying;
         *space = space_of(step, moduli);
-        if (a == 1) {
-            const struct operand b = space->operand[1];
-            space->operand[1] = space->operand[2];
-            space->operand[2] = b;
+        if (varying == INPUT_B) {
+            const struct operand a = space->operand[OPERAND_A];
+            space->operand[OPERAND_A] = space->operand[OPERAND_B];
+            space->operand[OPERAND_B] = a;
         }
-        uint32_t last = space->rank - 1, longest = last;
-        for (uint32_t axis = 0; axis < last; axis++)
-            if (is_same_along(space, axis) &&
-                (longest == last || space->shape[axis] > space->shape[longest]))
-                longest = axis;
-        bool is_short = longest == last || space->shape[longest] < REPEATED_ROWS;
-        if (is_short && is_same_along(space, last) && divide_last(space))
+        if (move_repeated_to_front(space))
             return true;
-        if (longest < last) {
-            move_to_front(space, longest);
-            return true;
-        }
     }
     return false;
 }
 
-/* Elements of a work-item. Less than 2 if this leaves fewer work-items than one work-group for each
- * compute unit. */
+/* Elements of a work-item, one for each row. Less than 2 if this leaves fewer work-items than one
+ * work-group for each compute unit. */
 static int64_t repeated_rows(const struct space *space, const struct healcl_device *device)
 {
     const uint64_t items = (uint64_t)device->tuning.local_size * device->info.compute_units;
@@ -343,44 +380,49 @@ static int64_t repeated_rows(const struct space *space, const struct healcl_devi
     return most < (uint64_t)rows ? (int64_t)most : rows;
 }
 
+/* A work-item computes several elements with the same b and modulus: it reads these once, and
+ * computes b's Shoup quotient once. */
 static const char *plan_repeated(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
     struct space *space = &plan->space;
-    if (step->kind == STEP_CHAIN || !step->in[1])
-        return "there is only one operand";
-    const struct layout moduli = modulus_operand(step, 2);
-    if (!find_repeated(step, &moduli, space, &plan->elementwise.a))
-        return "no operand repeats along an axis as moduli do";
-    if (space->end < REPEATED_MIN || repeated_rows(space, device) < 2)
-        return "there are too few elements";
+    OBSTACLE_IF(step->kind == STEP_CHAIN || !step->in[INPUT_B], "there is only one operand");
+    const struct layout moduli = modulus_operand(step, INPUT_P);
+    OBSTACLE_IF(!find_repeated(step, &moduli, space, &plan->elementwise.varying_input),
+                "no operand repeats along an axis as moduli do");
+    OBSTACLE_IF(space->end < REPEATED_MIN || repeated_rows(space, device) < 2,
+                "there are too few elements");
     return axes_are_compiled(space, device) ? NULL : "no kernel is compiled for this view";
 }
 
+/* The space keeps one element of each work-item: its first axis is shortened from all rows to the
+ * rows between two elements of a work-item, `apart`. The kernel's parameters after the operands:
+ * elements, out_step, a_step, is_scalar, b_scalar. */
 static enum healcl_status choose_repeated(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
     struct job job;
-    const int a = plan->elementwise.a,
-              b = 1 - a; /* Shoup's product is faster than one of residues */
-    const bool are_residues = step->kind != STEP_MODMUL && (step->residues & 3) == 3;
-    const int table = derive_moduli(self, step, 2);
+    const int varying = plan->elementwise.varying_input;
+    const int repeated = varying == INPUT_A ? INPUT_B : INPUT_A;
+    /* For products, Shoup's method is faster than what residues allow. */
+    const bool uses_residues = step->kind != STEP_MODMUL && (step->residues & A_AND_B) == A_AND_B;
+    const int table = derive_moduli(self, step, INPUT_P);
     begin(&job, self, plan, 0,
-          are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated);
-    job_add_tensor(&job, 1, step, a);
-    job_add_tensor(&job, 2, step, b);
+          uses_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated);
+    job_add_tensor(&job, OPERAND_A, step, varying);
+    job_add_tensor(&job, OPERAND_B, step, repeated);
     job_add_buffer(&job, table);
     struct space *space = &job.space;
     const int64_t rows = repeated_rows(space, self->device);
-    const int64_t distance = (space->shape[0] + rows - 1) / rows;
+    const int64_t apart = (space->shape[0] + rows - 1) / rows;
     job_add_uint(&job, (uint32_t)space->end);
-    JOB_ADD_LONGS(&job, distance * space->operand[0].stride[0],
-                  distance * space->operand[1].stride[0]);
-    job_add_uint(&job, is_scalar(step, b));
-    add_scalar(&job, step, b);
-    space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)distance;
-    space->shape[0] = distance;
+    JOB_ADD_LONGS(&job, apart * space->operand[OPERAND_OUT].stride[0],
+                  apart * space->operand[OPERAND_A].stride[0]);
+    job_add_uint(&job, is_scalar(step, repeated));
+    add_scalar(&job, step, repeated);
+    space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)apart;
+    space->shape[0] = apart;
     space_simplify(space);
     job.rounds = (uint64_t)rows;
     return job_launch(&job, error);
@@ -388,21 +430,23 @@ static enum healcl_status choose_repeated(struct launcher *self, const struct va
 
 /* ---------------------------------------------------------------- known residues */
 
-/* Whether moduli, seen through a table's layout, are periodic in C order. Each modulus is used for
- * *repeats elements, and after *count moduli the first one returns. */
+/* Whether moduli, seen through a table's layout, are periodic in C order: *repeats elements in
+ * sequence have one modulus, and after *count moduli the first one returns. From the last axis on,
+ * such a layout has axes that repeat a modulus, then axes that count moduli, then axes that repeat
+ * them all. */
 static bool find_period(const struct layout *table, int64_t *repeats, int64_t *count)
 {
-    bool ended = false;
+    bool all_repeat = false;
     *repeats = *count = 1;
     for (uint32_t axis = table->rank; axis-- > 0;) {
-        int64_t size = table->shape[axis];
+        const int64_t size = table->shape[axis], stride = table->stride[axis];
         if (size == 1)
             continue;
-        if (table->stride[axis] == 0 && *count == 1)
+        if (stride == 0 && *count == 1)
             *repeats *= size;
-        else if (table->stride[axis] == 0)
-            ended = true;
-        else if (!ended && table->stride[axis] == *count)
+        else if (stride == 0)
+            all_repeat = true;
+        else if (!all_repeat && stride == *count)
             *count *= size;
         else
             return false;
@@ -410,44 +454,49 @@ static bool find_period(const struct layout *table, int64_t *repeats, int64_t *c
     return true;
 }
 
-/* Moduli are an ordinary operand, unless the space has only one axis and moduli are periodic. */
+/* For operands that are known to be residues: products and sums of them need no signs, and sums no
+ * division. Moduli are an ordinary operand, unless the space has one axis and they are periodic.
+ * Then the kernel computes the index of a modulus from that of the element. */
 static const char *plan_residues(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
     struct elementwise_plan *found = &plan->elementwise;
-    uint32_t wanted = step->in[1] ? 3 : 1;
-    if (step->kind == STEP_CHAIN)
-        return "the step is a chain";
-    if ((step->residues & wanted) != wanted)
-        return "operands are not known to be residues";
-    if (is_scalar(step, 0) || (step->in[1] && is_scalar(step, 1)))
-        return "an operand is a scalar";
-    found->moduli = modulus_operand(step, 2);
-    found->repeats = found->count = 1;
+    const uint32_t operands = step->in[INPUT_B] ? A_AND_B : 1u << INPUT_A;
+    OBSTACLE_IF(step->kind == STEP_CHAIN, "the step is a chain");
+    OBSTACLE_IF((step->residues & operands) != operands, "operands are not known to be residues");
+    OBSTACLE_IF(is_scalar(step, INPUT_A) || (step->in[INPUT_B] && is_scalar(step, INPUT_B)),
+                "an operand is a scalar");
+    found->moduli = modulus_operand(step, INPUT_P);
+    found->elements_of_modulus = found->modulus_count = 1;
     plan->space = space_of(step, NULL);
-    if (plan->space.rank != 1 || !find_period(&found->moduli, &found->repeats, &found->count))
+    if (plan->space.rank != 1 ||
+        !find_period(&found->moduli, &found->elements_of_modulus, &found->modulus_count))
         plan->space = space_of(step, &found->moduli);
     return axes_are_compiled(&plan->space, device) ? NULL : "no kernel is compiled for this view";
 }
 
+/* The kernel's parameters after the operands: the table, the index of the first modulus in it,
+ * repeats, by_repeats, moduli, by_moduli. The last four are for periodic moduli: divisors with
+ * their reciprocals. */
 static enum healcl_status choose_residues(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
     const struct elementwise_plan *found = &plan->elementwise;
     struct job job;
-    const int table = derive_moduli(self, step, 2);
+    const int table = derive_moduli(self, step, INPUT_P);
     begin(&job, self, plan, 2, kernels[step->kind].residues);
     job_add_buffer(&job, table);
-    if (is_scalar(step, 2))
+    if (is_scalar(step, INPUT_P))
         job_add_scalar(&job, SLOT_Q_NUMBER);
     else
         job_add_uint(&job, (uint32_t)found->moduli.offset);
-    job_add_uint(&job, (uint32_t)found->repeats);
-    job_add_uint(&job, reciprocal_of(found->repeats));
-    job_add_uint(&job, (uint32_t)found->count);
-    job_add_uint(&job, reciprocal_of(found->count));
-    if (job.space.rank > 1 || found->repeats % VECTOR_MOST == 0)
+    job_add_uint(&job, (uint32_t)found->elements_of_modulus);
+    job_add_uint(&job, reciprocal_of(found->elements_of_modulus));
+    job_add_uint(&job, (uint32_t)found->modulus_count);
+    job_add_uint(&job, reciprocal_of(found->modulus_count));
+    /* All elements of a vector need the same modulus. */
+    if (job.space.rank > 1 || found->elements_of_modulus % VECTOR_MOST == 0)
         job_allow_vectors(&job, step, VECTOR_MOST, 2);
     return job_launch(&job, error);
 }
@@ -458,26 +507,28 @@ static const char *plan_constant(const struct step *step, const struct healcl_de
                                  struct variant_plan *plan)
 {
     (void)device;
-    const int a = is_scalar(step, 0);
-    if (step->kind != STEP_MODMUL || is_scalar(step, 1) == (a != 0) || !is_scalar(step, 2))
-        return "factor and modulus are not scalars";
-    space_of_views(&plan->space, &step->out->layout, &step->in[a]->layout);
+    const int tensor = is_scalar(step, INPUT_A) ? INPUT_B : INPUT_A;
+    const bool one_is_scalar = is_scalar(step, INPUT_A) != is_scalar(step, INPUT_B);
+    OBSTACLE_IF(step->kind != STEP_MODMUL || !one_is_scalar || !is_scalar(step, INPUT_P),
+                "factor and modulus are not scalars");
+    space_of_views(&plan->space, &step->out->layout, &step->in[tensor]->layout);
     return NULL;
 }
 
-/* Uses Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
+/* Multiplies by a scalar with its Shoup quotient, see struct twiddle. The plan has checked that the
+ * modulus is above 0. The kernel takes the factor without its sign, and the scalar for its sign. */
 static enum healcl_status choose_constant(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    int a = is_scalar(step, 0);
+    const int scalar = is_scalar(step, INPUT_A) ? INPUT_A : INPUT_B;
     struct job job;
     job_begin(&job, self, step, plan, 0);
-    job_add_tensor(&job, 1, step, a);
+    job_add_tensor(&job, OPERAND_A, step, scalar == INPUT_A ? INPUT_B : INPUT_A);
     job_add_scalar(&job, SLOT_FACTOR);
     job_add_scalar(&job, SLOT_QUOTIENT);
     job_add_scalar(&job, SLOT_Q);
-    add_scalar(&job, step, 1 - a);
+    add_scalar(&job, step, scalar);
     job_allow_vectors(&job, step, VECTOR_MOST, 1);
     return job_launch(&job, error);
 }

@@ -7,78 +7,97 @@ enum {
     ELEMENTS_MIN = 1 << 14 /* fewer are not worth another kernel */
 };
 
-/* The output's elements as a space. Its operands are out, a at the first element of the gathered
- * axis, and idx. */
+/* Operands of the space: out, a and the indices. */
+enum { OPERAND_INDICES = 2 };
+
+/* The output's elements as a space. Operand a does not move along the gathered axis, value[0]:
+ * kernels add an index times a's stride. */
+static struct space space_of_gather(const struct step *step)
+{
+    struct layout a_view = step->in[INPUT_A]->layout;
+    struct space space = step_space(step, 2);
+    a_view.stride[step->value[0]] = 0;
+    space_set_operand(&space, OPERAND_A, &a_view);
+    space_simplify(&space);
+    return space;
+}
+
+/* The strides of the space's operands along its last axis. */
+static bool last_strides_are(const struct space *space, int64_t out, int64_t a, int64_t indices)
+{
+    const uint32_t last = space->rank - 1;
+    return space->operand[OPERAND_OUT].stride[last] == out &&
+           space->operand[OPERAND_A].stride[last] == a &&
+           space->operand[OPERAND_INDICES].stride[last] == indices;
+}
+
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
-    struct layout a_view = step->in[0]->layout;
     (void)device;
-    plan->space = step_space(step, 2);
-    a_view.stride[step->value[0]] = 0;
-    space_set_operand(&plan->space, 1, &a_view);
-    space_simplify(&plan->space);
+    plan->space = space_of_gather(step);
     return NULL;
 }
 
-/* Contiguous elements share one index. */
+/* Contiguous elements share one index: the kernel copies them as a line. */
 static const char *plan_lines(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
     const struct space *space = &plan->space;
-    (void)plan_elements(step, device, plan);
-    uint32_t last = space->rank - 1;
-    if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1 ||
-        space->operand[2].stride[last] != 0)
-        return "adjacent elements have different indices";
-    return space->shape[last] < LINE_MIN || space->end < ELEMENTS_MIN
-               ? "few elements, or few that share an index"
-               : NULL;
+    (void)device;
+    plan->space = space_of_gather(step);
+    OBSTACLE_IF(!last_strides_are(space, 1, 1, 0), "adjacent elements have different indices");
+    OBSTACLE_IF(space->shape[space->rank - 1] < LINE_MIN || space->end < ELEMENTS_MIN,
+                "few elements, or few that share an index");
+    return NULL;
 }
 
-/* Each work-item takes a row, and should use most of it. */
+/* Indices select within contiguous rows of a. A work-item first reads a whole row into the cache.
+ * So it should use most of the row, and each compute unit needs a few rows. */
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
                              struct variant_plan *plan)
 {
+    enum { ROWS_OF_UNIT = 2 };
     const struct space *space = &plan->space;
-    (void)plan_elements(step, device, plan);
-    uint32_t last = space->rank - 1;
-    int64_t size = step->in[0]->layout.shape[step->value[0]];
-    if (step->in[0]->layout.stride[step->value[0]] != 1 || space->operand[0].stride[last] != 1 ||
-        space->operand[1].stride[last] != 0 || space->operand[2].stride[last] != 1)
-        return "the gathered axis is not contiguous";
-    if (size < ROW_MIN || space->shape[last] < size / 2)
-        return "rows are short, or few elements are taken";
-    return space->end < ELEMENTS_MIN || space->end / (uint64_t)space->shape[last] <
-                                            2 * (uint64_t)device->info.compute_units
-               ? "there are too few rows"
-               : NULL;
+    const struct layout *a = &step->in[INPUT_A]->layout;
+    plan->space = space_of_gather(step);
+    const int64_t row = a->shape[step->value[0]], taken = space->shape[space->rank - 1];
+    OBSTACLE_IF(a->stride[step->value[0]] != 1 || !last_strides_are(space, 1, 0, 1),
+                "the gathered axis is not contiguous");
+    OBSTACLE_IF(row < ROW_MIN || taken < row / 2, "rows are short, or few elements are taken");
+    OBSTACLE_IF(space->end < ELEMENTS_MIN ||
+                    space->end / (uint64_t)taken <
+                        ROWS_OF_UNIT * (uint64_t)device->info.compute_units,
+                "there are too few rows");
+    return NULL;
 }
 
 /* Lets the general kernel use vectors of elements with one index. They must be aligned to their
- * size at every index. */
-static void allow_vectors(struct job *job, const struct step *step, int64_t stride)
+ * size at every index: so the stride of the gathered axis must be a multiple of it. */
+static void allow_vectors(struct job *job, const struct step *step, int64_t gathered_stride)
 {
     const struct operand *operand = job->space.operand;
     const uint32_t last = job->space.rank - 1;
-    if (operand[2].stride[last] == 0 && operand[1].stride[last] == 1)
+    if (operand[OPERAND_INDICES].stride[last] == 0 && operand[OPERAND_A].stride[last] == 1)
         job_allow_vectors(job, step, COPY_VECTOR_MOST, 2);
-    if (job->width > 1 && stride % job->width != 0)
+    if (job->width > 1 && gathered_stride % job->width != 0)
         job->width = 1;
 }
 
+/* The kernels' parameters after the operands: the size of a's gathered axis, and its stride. That
+ * is 1 in rows. Indices out of range are reported by a check, and are not used. */
 static enum healcl_status choose(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    uint32_t axis = (uint32_t)step->value[0];
-    const int64_t size = step->in[0]->layout.shape[axis], stride = step->in[0]->layout.stride[axis];
+    const struct layout *a = &step->in[INPUT_A]->layout;
+    const int64_t size = a->shape[step->value[0]], stride = a->stride[step->value[0]];
     struct job job;
-    TRY(derive_check(self, step, 1, error));
+    TRY(derive_check(self, step, INDICES, error));
     job_begin(&job, self, step, plan, 2);
-    job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
+    job_define_type(&job, "INDEX", step->in[INDICES]->storage->dtype);
     job_add_long(&job, size);
-    if (plan->variant->style == STYLE_VECTORS)
+    if (plan->variant->style == STYLE_VECTORS) /* a work-item takes whole rows or lines */
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
     if (plan->variant->plan != plan_rows)
         job_add_long(&job, stride);

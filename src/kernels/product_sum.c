@@ -160,8 +160,7 @@ static const char *plan_product_weights(const struct step *step, const struct he
     OBSTACLE_IF(step->in[PERMUTATION], "there is a permutation");
     OBSTACLE_IF(sum->b.stride[IN_N] != 0, "weights change along n");
     OBSTACLE_IF(a->stride[IN_K] != 0 && out->shape[OUT_K] != 1, "moduli do not share a");
-    OBSTACLE_IF(a->shape[IN_TERMS] > WEIGHTS_MAX, "there are too many terms");
-    return NULL;
+    return a->shape[IN_TERMS] > WEIGHTS_MAX ? "there are too many terms" : NULL;
 }
 
 /* The kernel's parameters after the operands: n, columns, count, k, a_term, b_term, a_n, out_n,
@@ -198,8 +197,7 @@ static const char *plan_product_rows(const struct step *step, const struct healc
     OBSTACLE_IF(k < 1 || LANES % k != 0 || terms * k < LANES || a->stride[IN_K] != 1 ||
                     b->stride[IN_K] != 1 || a->stride[IN_TERMS] != k || b->stride[IN_TERMS] != k,
                 "terms do not form contiguous rows");
-    OBSTACLE_IF(!moduli_are_periodic(step, PRODUCT_Q), "moduli do not repeat");
-    return NULL;
+    return moduli_are_periodic(step, PRODUCT_Q) ? NULL : "moduli do not repeat";
 }
 
 /* The kernel's parameters after the operands: lanes, n, count, k, and strides: of a, b and out
@@ -240,8 +238,7 @@ static const char *plan_shared_products(const struct step *step, const struct he
     set_sums(&plan->space, sum, false);
     const int64_t beside = sum_columns_beside(&plan->space, sum->a.stride[IN_TERMS]);
     plan->products.sharing = sum_share_terms(device, plan->space.end, terms, beside);
-    OBSTACLE_IF(plan->products.sharing.parts == 1, "there are many columns");
-    return NULL;
+    return plan->products.sharing.parts == 1 ? "there are many columns" : NULL;
 }
 
 /* The parameters of axis_sum_local after the operands: count, a_stride, b_stride, segment, outputs.
@@ -276,8 +273,7 @@ static const char *plan_items(const struct step *step, const struct healcl_devic
     const bool fills_tiles = n >= TILE && is_power_of_two && device->tuning.local_size >= TILE &&
                              device->info.local_memory_bytes >= TILES_BYTES;
     RETURN_OBSTACLE(sum_local_obstacle(step, device, plan->products.sum.a.shape[IN_TERMS]));
-    OBSTACLE_IF(step->in[PERMUTATION] && !fills_tiles, "permuted rows do not fill tiles");
-    return NULL;
+    return step->in[PERMUTATION] && !fills_tiles ? "permuted rows do not fill tiles" : NULL;
 }
 
 /* The number of sums that one work-item computes. They share the modulus and one factor of each
@@ -406,8 +402,7 @@ static const char *plan_product_groups(const struct step *step, const struct hea
         exchange_factors(sum); /* the kernel packs b */
     RETURN_OBSTACLE(
         sum_vectors_obstacle(device, a->shape[IN_TERMS], out->shape[found->vector_axis]));
-    OBSTACLE_IF(step->in[PERMUTATION], "there is a permutation");
-    return NULL;
+    return step->in[PERMUTATION] ? "there is a permutation" : NULL;
 }
 
 /* The space is [blocks of the vector axis, batch, outer axis, inner axis]. The kernel's parameters

@@ -15,15 +15,19 @@
 
 /* Variants compute these from a step and a device. Their launches use them. */
 
-/* Elementwise operations: the layout of their moduli, and what single variants need. */
+/* What some variants of elementwise operations need. */
 struct elementwise_plan {
-    struct layout moduli;   /* residues: for each element of the output, the position of its modulus
-                               in a table */
-    int a;                  /* repeated: the input that varies; the other one is operand 2 */
-    int64_t k;              /* interleaved: adjacent elements */
-    uint32_t axes, groups;  /* of the space without the axis of those k elements; and the axis that
-                               has groups */
-    int64_t repeats, count; /* residues: elements for each modulus, and moduli before they repeat */
+    /* repeated: the input that varies. It becomes operand OPERAND_A, and the repeated one
+     * OPERAND_B. */
+    int varying_input;
+    /* interleaved: adjacent elements with different moduli; the axes of the space without the one
+     * of a group's elements; the axis that groups with equal moduli follow each other along */
+    int64_t group_size;
+    uint32_t axes_of_groups, groups_axis;
+    /* residues: for each element of the output, the position of its modulus in a table; consecutive
+     * elements with one modulus; moduli before they repeat */
+    struct layout moduli;
+    int64_t elements_of_modulus, modulus_count;
 };
 
 /* How a work-group of cl/sum/local.cl computes inner * rows sums. Each has `parts` work-items.
