@@ -66,17 +66,17 @@ static void release_pooled(struct healcl_device *device, const struct buffer *po
  * has declared their size. */
 static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_too)
 {
-    size_t kept = 0;
+    size_t kept_count = 0;
     for (size_t i = 0; i < device->pool_count; i++) {
         const struct buffer pooled = device->pool[i];
         if (device->bytes_live <= bytes || (pooled.place > 0 && !places_too)) {
-            device->pool[kept++] = pooled;
+            device->pool[kept_count++] = pooled;
             continue;
         }
         device->bytes_pooled -= pooled.allocated;
         release_pooled(device, &pooled);
     }
-    device->pool_count = kept;
+    device->pool_count = kept_count;
 }
 
 /* Stops taking parts from the current slab. Its parts keep it alive: each holds a reference. A
@@ -245,11 +245,11 @@ static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *
 static enum healcl_status check_allocation(struct healcl_device *device, uint64_t bytes,
                                            struct healcl_error *error)
 {
-    const uint64_t most = device->info.max_allocation_bytes;
-    if (bytes <= most)
+    const uint64_t limit = device->info.max_allocation_bytes;
+    if (bytes <= limit)
         return HEALCL_OK;
     REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s can allocate at once",
-               (unsigned long long)bytes, (unsigned long long)most, device->info.name);
+               (unsigned long long)bytes, (unsigned long long)limit, device->info.name);
 }
 
 /* Allocates memory for a buffer. First trims the pool, and makes room below a limit on memory. If
@@ -472,16 +472,17 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
 enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
                                     struct buffer *buffer, struct healcl_error *error)
 {
-    struct buffer made = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)}, pooled;
+    struct buffer created = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)},
+                  replaced;
     memset(buffer, 0, sizeof *buffer);
     TRY(check_allocation(device, bytes, error));
-    if (take_pooled(device, made.allocated, false, WHOLE_BUFFER, &pooled)) /* fresh or not */
-        release_memory(device, pooled.memory, pooled.allocated);
-    TRY(create_memory(device, made.allocated, data, &made.memory, error));
-    made.serial = ++device->last_serial;
+    if (take_pooled(device, created.allocated, false, WHOLE_BUFFER, &replaced)) /* fresh or not */
+        release_memory(device, replaced.memory, replaced.allocated);
+    TRY(create_memory(device, created.allocated, data, &created.memory, error));
+    created.serial = ++device->last_serial;
     device->commands++;
     note_use(device);
-    *buffer = made;
+    *buffer = created;
     return HEALCL_OK;
 }
 

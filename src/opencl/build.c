@@ -194,13 +194,13 @@ static bool take_program(_Atomic uint32_t *states, size_t program)
 }
 
 /* How many processes build `programs` programs, this one included: at most the tunable, the host's
- * cores, and one for each program. */
+ * cores, and one for each program. sysconf may fail: then the cores are unknown. */
 static size_t worker_count(const struct healcl_device *device, size_t programs)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t most = device->tuning.builds_at_once;
-    most = cores > 0 && (size_t)cores < most ? (size_t)cores : most;
-    return programs < most ? programs : most;
+    size_t workers = device->tuning.builds_at_once;
+    workers = cores > 0 && (size_t)cores < workers ? (size_t)cores : workers;
+    return programs < workers ? programs : workers;
 }
 
 /* Starts the child processes of a list of missing programs. Each gets the same command line:
@@ -250,16 +250,17 @@ static bool any_builder_runs(const struct builds *builds)
     return false;
 }
 
-/* For qsort: sorts by name, backwards. Transforms and sums, which take the compiler longest, then
- * come before the programs of core. Processes that start with the longest work end at about the
- * same time. */
+/* For qsort: sorts by name, backwards (b before a). Transforms and sums, which take the compiler
+ * longest, then come before the programs of core. Processes that start with the longest work end at
+ * about the same time. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp((*(struct device_program *const *)b)->name,
                   (*(struct device_program *const *)a)->name);
 }
 
-/* Leaves those of the listed programs that are neither built nor cached. */
+/* Leaves those of the listed programs that are neither built nor cached, the largest first. The
+ * others lose the user that program_find has counted for the list. */
 static void keep_missing(struct healcl_device *device, struct builds *builds)
 {
     const size_t listed = builds->count;
@@ -329,9 +330,8 @@ void device_build_beside(struct healcl_device *device, char *const *arguments, s
 }
 
 /* Starts child processes that build the plan's missing programs, if that is worth it and their
- * binaries can be cached. The programs are listed on a second handle, which waits in child_builds
- * until build_missing_of_plan needs it. Any failure only means that programs are built later, one
- * by one. */
+ * binaries can be cached. The list waits in child_builds until the run needs its first program. Any
+ * failure only means that programs are built later, one by one. */
 void device_build_ahead(struct healcl_device *device, const struct program_lister *lister,
                         struct trace *trace)
 {
@@ -344,7 +344,7 @@ void device_build_ahead(struct healcl_device *device, const struct program_liste
     if (!programs->child_builds)
         return;
     lister->list(lister->plan, device);
-    programs->manifest_is_wrong = false; /* the run finds that itself */
+    programs->manifest_is_wrong = false; /* listing may have set it: the run finds that itself */
     keep_missing(device, programs->child_builds);
     start_processes(device, trace);
     if (programs->child_builds->process_count == 0)

@@ -108,6 +108,7 @@ unsigned char *cache_read(const char *directory, const char *name, size_t *bytes
     return data;
 }
 
+/* Whether a file is cached under this name. Its contents are not checked. */
 bool cache_has(const char *directory, const char *name)
 {
     char *path = cache_join_path(directory, name);

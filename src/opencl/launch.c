@@ -353,10 +353,10 @@ size_t launch_argument_bytes(const struct launch *launch)
 static enum healcl_status check_launch(struct healcl_device *device, struct kernel *kernel,
                                        const struct launch *launch, struct healcl_error *error)
 {
-    const size_t bytes = launch_argument_bytes(launch), most = device->info.max_parameter_bytes;
-    if (bytes > most) /* a driver may reject them only at the launch, with any code */
+    const size_t bytes = launch_argument_bytes(launch), limit = device->info.max_parameter_bytes;
+    if (bytes > limit) /* a driver may reject them only at the launch, with any code */
         FAIL_FOR(error, HEALCL_DEVICE, UNSUPPORTED,
-                 "needs %zu bytes of kernel arguments, the device allows %zu", bytes, most);
+                 "needs %zu bytes of kernel arguments, the device allows %zu", bytes, limit);
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
         FAIL(error, HEALCL_DEVICE, "%zu work-groups of %zu work-items are too many", launch->groups,
              launch->local_size);

@@ -161,6 +161,7 @@ const char *opencl_missing(void)
     return access("/sys/devices", F_OK) != 0 ? "; /sys is not mounted" : "";
 }
 
+/* The name of OpenCL's code, such as "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code)
 {
     switch (code) {

@@ -23,6 +23,7 @@ enum {
     TEXT_MOST = 4096
 };
 
+/* Frees a package, also one that was read only in part. NULL is ignored. */
 void package_free(struct package *package)
 {
     if (!package)
@@ -140,12 +141,12 @@ enum healcl_status package_check(const struct package *package, const struct dev
 
 /* Sets the error of libzip: lack of memory, or a file that is refused. When memory runs out, libzip
  * may also report that the file is not a zip. errno must be 0 before libzip is called. */
-static enum healcl_status zip_failed(zip_error_t *failure, const char *what,
+static enum healcl_status zip_failed(zip_error_t *failure, const char *subject,
                                      struct healcl_error *error)
 {
     if (zip_error_code_zip(failure) == ZIP_ER_MEMORY || errno == ENOMEM)
         NO_MEMORY(error);
-    REFUSE(error, "%s: %s", what, zip_error_strerror(failure));
+    REFUSE(error, "%s: %s", subject, zip_error_strerror(failure));
 }
 
 /* Unpacks a member to `bytes` bytes of data. Asks for one byte more: only reading past the end
@@ -168,25 +169,26 @@ static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *nam
 }
 
 /* Reads one member of the zip into new memory. A small zip may unpack to any size, so sizes are
- * limited: most bytes for this member, and *left bytes for this one and later ones. The name may
+ * limited: `limit` bytes for this member, and *left bytes for this one and later ones. The name may
  * contain only characters of our own files. */
-static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t most, uint64_t *left,
-                                      struct package_member *member, struct healcl_error *error)
+static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t limit,
+                                      uint64_t *left, struct package_member *member,
+                                      struct healcl_error *error)
 {
-    zip_stat_t about;
+    zip_stat_t info;
     errno = 0;
-    if (zip_stat_index(zip, index, 0, &about) != 0)
+    if (zip_stat_index(zip, index, 0, &info) != 0)
         return zip_failed(zip_get_error(zip), "its list of members", error);
-    if (!(about.valid & ZIP_STAT_NAME) || strlen(about.name) >= CACHE_NAME_SIZE ||
-        strspn(about.name, "abcdefghijklmnopqrstuvwxyz0123456789_.") != strlen(about.name))
+    if (!(info.valid & ZIP_STAT_NAME) || strlen(info.name) >= CACHE_NAME_SIZE ||
+        strspn(info.name, "abcdefghijklmnopqrstuvwxyz0123456789_.") != strlen(info.name))
         REFUSE(error, "member %llu has a name unknown to healcl", (unsigned long long)index + 1);
-    strcpy(member->name, about.name);
-    most = most < *left ? most : *left;
-    if (!(about.valid & ZIP_STAT_SIZE) || about.size > most)
+    strcpy(member->name, info.name);
+    limit = limit < *left ? limit : *left;
+    if (!(info.valid & ZIP_STAT_SIZE) || info.size > limit)
         REFUSE(error, "%s unpacks to %llu bytes, more than the allowed %llu", member->name,
-               (unsigned long long)about.size, (unsigned long long)most);
-    *left -= about.size;
-    member->bytes = (size_t)about.size;
+               (unsigned long long)info.size, (unsigned long long)limit);
+    *left -= info.size;
+    member->bytes = (size_t)info.size;
     member->data = calloc(1, member->bytes + 1);
     NEED_MEMORY(member->data, error);
     return unpack(zip, index, member->name, member->data, member->bytes, error);

@@ -305,7 +305,7 @@ static bool find_missing(char text[MISSING_SIZE])
     static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
     const char hint[] = "set POCL_CACHE_DIR to a folder for PoCL's cache";
     char path[4096];
-    struct stat about;
+    struct stat info;
     size_t i = 0;
     snprintf(text, MISSING_SIZE, "%s", opencl_missing());
     if (*text)
@@ -317,7 +317,7 @@ static bool find_missing(char text[MISSING_SIZE])
         return snprintf(text, MISSING_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
     /* PoCL creates missing folders: what counts is the nearest parent that exists. */
     snprintf(path, sizeof path, "%s", folder);
-    for (char *slash = path; slash && stat(path, &about) != 0;) {
+    for (char *slash = path; slash && stat(path, &info) != 0;) {
         slash = strrchr(path, '/');
         if (slash)
             *slash = 0;

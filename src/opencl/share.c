@@ -74,15 +74,15 @@ static enum healcl_status find_program(struct healcl_device *device, const struc
                                        struct healcl_error *error)
 {
     struct device_context *context = device->shared;
-    struct device_program *made = calloc(1, sizeof *made), *program = context->programs;
-    NEED_MEMORY(made, error);
-    enum healcl_status status = init_program(device, launch, hash, made, error);
-    while (program && (program->discarded || strcmp(program->key, made->key) != 0))
+    struct device_program *candidate = calloc(1, sizeof *candidate), *program = context->programs;
+    NEED_MEMORY(candidate, error);
+    enum healcl_status status = init_program(device, launch, hash, candidate, error);
+    while (program && (program->discarded || strcmp(program->key, candidate->key) != 0))
         program = program->next;
     if (status != HEALCL_OK || program) {
-        free_program(device->cl, made);
+        free_program(device->cl, candidate);
     } else {
-        program = made;
+        program = candidate;
         program->next = context->programs;
         context->programs = program;
     }
@@ -90,6 +90,8 @@ static enum healcl_status find_program(struct healcl_device *device, const struc
     return status;
 }
 
+/* Finds the program of a launch, or adds it unbuilt, and counts a user: the program is not freed
+ * until program_leave ends that use. */
 enum healcl_status program_find(struct healcl_device *device, const struct launch *launch,
                                 struct device_program **found, struct healcl_error *error)
 {
@@ -102,6 +104,8 @@ enum healcl_status program_find(struct healcl_device *device, const struct launc
     return status;
 }
 
+/* Finds a kernel of a program by its name, or adds it. Handles share this entry, which notes if the
+ * driver has compiled the kernel. The context must be locked. */
 static enum healcl_status find_shared_kernel(struct device_program *program, const char *name,
                                              struct shared_kernel **found,
                                              struct healcl_error *error)
@@ -145,6 +149,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, const struct 
     return status;
 }
 
+/* Whether a launch uses this program. The hash alone could be equal by accident. */
 bool program_is_of(const struct device_program *program, const struct launch *launch, uint64_t hash)
 {
     return program->hash == hash && program->local_size == launch->local_size &&
@@ -199,6 +204,8 @@ const struct device_program *device_next_program(const struct healcl_device *dev
 
 /* ---------------------------------------------------------------- releasing */
 
+/* Ends one use of a program. After the last one, moves the program to the front of the context's
+ * list, as the most recently used, and trims the list: some programs without users are kept. */
 void program_leave(struct healcl_device *device, struct device_program *program)
 {
     struct device_context *context = device->shared;

@@ -102,12 +102,12 @@ enum {
  * device's memory. A device that cannot map needs at least a small one. */
 static uint64_t staging_half_bytes(const struct healcl_device *device)
 {
-    uint64_t bytes = device->tuning.staging_bytes, most = device->info.max_allocation_bytes / 2;
+    uint64_t bytes = device->tuning.staging_bytes, limit = device->info.max_allocation_bytes / 2;
     if (bytes == 0 && !device->info.lacks_maps)
         return 0;
     if (device->staging.address)
         return device->staging.half_bytes;
-    bytes = bytes < most ? bytes : most / HALF_BYTES_MIN * HALF_BYTES_MIN;
+    bytes = bytes < limit ? bytes : limit / HALF_BYTES_MIN * HALF_BYTES_MIN;
     return bytes < HALF_BYTES_MIN ? HALF_BYTES_MIN : bytes;
 }
 
@@ -305,9 +305,10 @@ static enum healcl_status upload_staged(struct healcl_device *device, const stru
                                         const struct device_filler *filler,
                                         struct healcl_error *error)
 {
-    const uint64_t most = device_piece_bytes(device);
-    for (uint64_t offset = 0; offset < buffer->bytes; offset += most) {
-        const uint64_t left = buffer->bytes - offset, bytes = left < most ? left : most;
+    const uint64_t piece_bytes = device_piece_bytes(device);
+    for (uint64_t offset = 0; offset < buffer->bytes; offset += piece_bytes) {
+        const uint64_t left = buffer->bytes - offset,
+                       bytes = left < piece_bytes ? left : piece_bytes;
         void *memory;
         TRY(staging_take(device, bytes, &memory, error));
         TRY(filler->fill(filler->context, offset, bytes, memory, error));
@@ -527,8 +528,8 @@ static enum healcl_status begin_read(struct healcl_device *device, const struct 
                                      uint64_t offset, uint64_t bytes, struct staged_read *read,
                                      struct healcl_error *error)
 {
-    const uint64_t most = device_piece_bytes(device);
-    read->bytes = bytes < most ? bytes : most;
+    const uint64_t piece_bytes = device_piece_bytes(device);
+    read->bytes = bytes < piece_bytes ? bytes : piece_bytes;
     TRY(staging_turn(device, error));
     TRY(staging_take(device, read->bytes, &read->memory, error));
     read->half = device->staging.current;

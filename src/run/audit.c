@@ -26,9 +26,9 @@ enum {
 struct audited_step {
     uint32_t kernel; /* or NO_KERNEL: it is not audited */
     bool is_audited, is_drawn;
-    double index_cost; /* nanoseconds per index of its batch axis */
-    int64_t most;      /* most indices of it whose audit stays within BYTES_MOST */
-    uint64_t last_run; /* number of the last run that had the step */
+    double index_cost;   /* nanoseconds per index of its batch axis */
+    int64_t index_limit; /* most indices of it whose audit stays within BYTES_MOST */
+    uint64_t last_run;   /* number of the last run that had the step */
 };
 
 /* A pending audit. */
@@ -164,8 +164,8 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
     const uint64_t bytes = audit_bytes(&slice.step);
     /* Nanoseconds: comparing takes about one for each byte. */
     audited->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
-    audited->most = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
-    const bool is_possible = step->kind != STEP_VENDOR && audited->most > 0;
+    audited->index_limit = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
+    const bool is_possible = step->kind != STEP_VENDOR && audited->index_limit > 0;
     audit->facts.steps_left_out += !is_possible;
     return is_possible;
 }
@@ -285,10 +285,10 @@ void audit_end_run(struct audit *audit)
     const double length = (double)(monotonic_nanoseconds() - audit->run_start);
     const double usual = length < audit->last_run_length ? length : audit->last_run_length;
     const double saved = audit->share * SAVED_RUNS * usual;
-    const double most = saved > 2 * audit->dearest_step ? saved : 2 * audit->dearest_step;
+    const double limit = saved > 2 * audit->dearest_step ? saved : 2 * audit->dearest_step;
     audit->balance += audit->share * length;
-    if (audit->balance > most)
-        audit->balance = most;
+    if (audit->balance > limit)
+        audit->balance = limit;
     audit->last_run_length = audit->run == 1 ? 0 : length;
     audit->facts.run_nanoseconds += (uint64_t)length;
 }
@@ -335,7 +335,7 @@ static void cut_step(struct audit *audit, struct pending *pending)
     pending->batch = batch_of(pending->step);
     const int64_t full = pending->batch.size;
     const double affordable = (audit->target - FIXED_NANOSECONDS) / audited->index_cost;
-    int64_t size = full < audited->most ? full : audited->most;
+    int64_t size = full < audited->index_limit ? full : audited->index_limit;
     if (affordable < (double)size)
         size = affordable > 1 ? (int64_t)affordable : 1;
     const uint64_t slices = (uint64_t)((full + size - 1) / size);

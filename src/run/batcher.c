@@ -41,13 +41,13 @@ static enum healcl_status open_together(struct healcl_batcher *batcher,
                                 (int64_t)batch, &batcher->wide, error));
     const struct healcl_device *device = batcher->device;
     const uint64_t bytes = batcher->wide->plan->bytes_peak;
-    uint64_t most = options->memory_bytes > 0 ? options->memory_bytes : UINT64_MAX;
+    uint64_t limit = options->memory_bytes > 0 ? options->memory_bytes : UINT64_MAX;
     if (options->memory_bytes == 0 && device && !device->info.unified_memory)
-        most = device->info.global_memory_bytes;
-    if (bytes > most)
+        limit = device->info.global_memory_bytes;
+    if (bytes > limit)
         REFUSE_FOR(error, LIMIT,
                    "%zu requests together take %" PRIu64 " bytes, above the limit of %" PRIu64,
-                   batch, bytes, most);
+                   batch, bytes, limit);
     batcher->facts.batch = batch;
     batcher->facts.memory_bytes = bytes;
     return healcl_session_open(batcher->wide, batcher->device, NULL, &batcher->together, error);
@@ -155,14 +155,14 @@ static void note_run(struct healcl_batcher *batcher, const struct healcl_session
                      size_t count)
 {
     struct healcl_batcher_facts *facts = &batcher->facts;
-    const struct healcl_session_facts of = healcl_session_facts(session);
+    const struct healcl_session_facts session_facts = healcl_session_facts(session);
     facts->runs++;
     if (count > 1)
         facts->requests_together += count;
     else
         facts->requests_alone++;
-    facts->bytes_uploaded = of.bytes_uploaded;
-    facts->fallbacks = of.fallbacks;
+    facts->bytes_uploaded = session_facts.bytes_uploaded;
+    facts->fallbacks = session_facts.fallbacks;
     facts->device_bytes = healcl_session_facts(batcher->together).device_bytes +
                           healcl_session_facts(batcher->alone).device_bytes;
 }

@@ -214,7 +214,8 @@ static void keep_contents(struct launcher *launcher, const struct step *step)
         free(copy);
 }
 
-/* Lists the programs of a plan for child processes to build: each launch is chosen and listed. */
+/* Lists the programs of a plan for child processes to build. Each step's launches are chosen as in
+ * a run, but only passed to `list`. Uploads come first, so that tables have their right sizes. */
 void device_executor_list_programs(const void *listed, struct healcl_device *device)
 {
     const struct plan *plan = listed;

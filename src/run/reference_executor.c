@@ -99,13 +99,13 @@ static enum healcl_status reference_run_segment(struct executor *executor,
         TRY(status);
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
-        const uint64_t taken = monotonic_nanoseconds() - start - (sink_time - sink_before);
+        const uint64_t step_time = monotonic_nanoseconds() - start - (sink_time - sink_before);
         if (step->kind == STEP_UPLOAD && !executor_bound(&self->base, step->out->storage))
-            result->decode_nanoseconds += taken;
+            result->decode_nanoseconds += step_time;
         else if (step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD)
-            result->compute_nanoseconds += taken;
+            result->compute_nanoseconds += step_time;
         if (step->kind != STEP_RELEASE && result->operation_nanoseconds)
-            origins_share(step->origins, taken, result->operation_nanoseconds);
+            origins_share(step->origins, step_time, result->operation_nanoseconds);
     }
     result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
     result->sink_nanoseconds = sink_time;

@@ -305,8 +305,8 @@ static enum healcl_status results_take_piece(void *context, const struct step *s
     if (compares)
         TRY(note_compared(results, step, pieces, error));
     results->next++;
-    report_progress(results,
-                    (size_t)(step - results->plan->steps) - results->segment->first_step + 1);
+    const size_t number = (size_t)(step - results->plan->steps);
+    report_progress(results, number - results->segment->first_step + 1);
     return HEALCL_OK;
 }
 
@@ -317,11 +317,10 @@ static enum healcl_status results_take_whole(void *context, const struct step *s
     struct results *results = context;
     const int64_t elements = layout_elements(&step->in[0]->layout);
     TRY(results_take_piece(results, step, 0, elements, data, error));
-    return dump_result(results, step, data,
-                       !compares_result(results, step)         ? DUMP_NOT_COMPARED
-                       : comparison_is_equal(&results->pieces) ? DUMP_EQUAL
-                                                               : DUMP_DIFFERENT,
-                       error);
+    enum dump_verified verified = DUMP_NOT_COMPARED;
+    if (compares_result(results, step))
+        verified = comparison_is_equal(&results->pieces) ? DUMP_EQUAL : DUMP_DIFFERENT;
+    return dump_result(results, step, data, verified, error);
 }
 
 /* Whether the data of a result are needed. A result whose shape is not the expected one is wrong,
@@ -333,7 +332,8 @@ static bool wants_data(void *context, const struct step *step)
            compare_same_shape(&step->in[0]->layout, step->payload);
 }
 
-/* The functions by which an executor hands results to this comparison. */
+/* The functions by which an executor hands results to this comparison. Files need whole results;
+ * otherwise large ones come in pieces. */
 struct result_sink results_sink(struct results *results)
 {
     return (struct result_sink){.context = results,

@@ -407,16 +407,16 @@ enum healcl_status executor_await(const struct executor *executor, struct healcl
 /* Makes an executor for a session or a queue. It has its own handle on the device, *own, so that
  * several threads can work at the same time. Without a device, it runs on the host reference. */
 enum healcl_status executor_open(const struct plan *plan, struct healcl_device *device,
-                                 struct healcl_device **own, struct executor **executor,
+                                 struct healcl_device **handle, struct executor **executor,
                                  struct healcl_error *error)
 {
     if (!device)
         return reference_executor_create(plan, executor, error);
-    TRY(device_open_beside(device, own, error));
-    device_turn_begin(*own);
+    TRY(device_open_beside(device, handle, error));
+    device_turn_begin(*handle);
     /* false: without timing its commands. */
-    enum healcl_status status = device_executor_create(*own, plan, false, executor, error);
-    device_turn_end(*own);
+    enum healcl_status status = device_executor_create(*handle, plan, false, executor, error);
+    device_turn_end(*handle);
     if (status == HEALCL_OK)
         (*executor)->falls_back = !device->options.no_fallback;
     return status;
@@ -424,13 +424,13 @@ enum healcl_status executor_open(const struct plan *plan, struct healcl_device *
 
 /* Destroys an executor, which must happen in a turn of its handle, and closes the handle. Either
  * may be NULL. */
-void executor_close(struct executor *executor, struct healcl_device *own)
+void executor_close(struct executor *executor, struct healcl_device *handle)
 {
-    device_turn_begin(own);
+    device_turn_begin(handle);
     if (executor)
         executor->class->destroy(executor);
-    device_turn_end(own);
-    healcl_device_close(own);
+    device_turn_end(handle);
+    healcl_device_close(handle);
 }
 
 /* Runs all segments once, without reporting times. */
