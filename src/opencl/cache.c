@@ -196,8 +196,11 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
     if (!directory)
         return HEALCL_OK;
     enum healcl_status status = cache_write(directory, name, text, strlen(text), error);
-    if (status == HEALCL_OK && path && !(*path = cache_join_path(directory, name)))
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK && path) {
+        *path = cache_join_path(directory, name);
+        if (!*path)
+            status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    }
     free(directory);
     return status;
 }

@@ -60,7 +60,7 @@ static size_t integer_bytes(const char *type)
         size_t bytes;
     } types[] = {{"char", 1},     {"short", 2}, {"int", 4},  {"long", 8},
                  {"long int", 8}, {"float", 3}, {"half", 3}, {"double", 3}};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) /* skips each prefix once */
         if (strncmp(type, prefixes[i], strlen(prefixes[i])) == 0)
             type += strlen(prefixes[i]);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

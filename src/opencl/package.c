@@ -268,7 +268,9 @@ enum healcl_status package_read(const char *path, struct package **package,
     TRY(file_read(path, FILE_BYTES_MOST, &data, &bytes, error));
     enum healcl_status status = package_read_zip(data, bytes, package, error);
     free(data);
-    if (status == HEALCL_OK && !((*package)->path = strdup(path))) {
+    if (status == HEALCL_OK)
+        (*package)->path = strdup(path);
+    if (status == HEALCL_OK && !(*package)->path) {
         package_free(*package);
         *package = NULL;
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");

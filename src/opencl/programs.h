@@ -185,8 +185,9 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
 /* Identifies the program of a launch. */
 uint64_t launch_program_hash(const struct launch *launch);
 
-/* For a lister: notes the program of a launch, which device_build_ahead then has built. */
-void device_list_program(void *device, const struct launch *launch);
+/* For a lister: notes the program of a launch, which device_build_ahead then has built. context:
+ * the struct healcl_device. */
+void device_list_program(void *context, const struct launch *launch);
 
 /*
  * Starts child processes that build those programs of a plan that are not cached. The lister calls

@@ -83,7 +83,8 @@ static void note_accesses(struct recent_command *command, uint32_t count,
                 (struct access){arguments[i].buffer->memory, arguments[i].read_only};
 }
 
-/* Whether two commands must not overlap, because one writes what the other one reads or writes. */
+/* Whether two commands must not overlap, because one writes what the other one reads or writes. A
+ * barrier is ordered with every command. */
 static bool must_be_ordered(const struct recent_command *a, const struct recent_command *b)
 {
     if (a->is_barrier || b->is_barrier)

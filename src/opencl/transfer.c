@@ -416,7 +416,7 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
                                         const void *memory, struct buffer *buffer,
                                         struct healcl_error *error)
 {
-    union { /* it is only read */
+    union { /* a filler's context is not const, but fill_from_memory only reads it */
         const void *read;
         void *context;
     } host = {.read = memory};

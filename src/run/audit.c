@@ -201,7 +201,7 @@ static void order_steps(struct audit *audit)
     }
     for (size_t i = 0; i < audit->order_count; i++) {
         const size_t step = order[i];
-        size_t earlier = 0;
+        size_t earlier = 0; /* a step at the front with the same kernel, if there is one */
         while (earlier < front && audit->steps[order[earlier]].kernel != audit->steps[step].kernel)
             earlier++;
         if (earlier < front)

@@ -681,7 +681,8 @@ void device_executor_price(const struct executor *executor, struct healcl_report
     report->spill_nanoseconds = spill->nanoseconds;
 }
 
-/* Creates an executor that runs a plan on a device. profile: the commands are timed. */
+/* Creates an executor that runs a plan on a device. profile: its commands are timed. Rewinding
+ * initializes the status buffer. */
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
                                           bool profile, struct executor **result,
                                           struct healcl_error *error)

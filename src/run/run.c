@@ -148,8 +148,8 @@ static uint64_t profiled_median(const struct run *run, size_t index)
                              : sort_to_median(row(run, index), run->repeat);
 }
 
-/* Fills the report with medians over repetitions. Goes through the rows in the order of note_times.
- * A row is sorted by this, so its parts are taken before the next one. */
+/* Fills the report with medians over repetitions. Reads the rows in the order in which note_times
+ * has filled them. Taking a median sorts that part of a row. */
 static void report_medians(struct run *run)
 {
     size_t next = 0;

@@ -187,19 +187,19 @@ bool device_executor_has_refused(const struct executor *executor);
 void device_executor_compile_ahead(struct executor *executor);
 
 /* A struct program_lister: lists the programs of a plan. Makes no OpenCL call. */
-void device_executor_list_programs(const void *listed, struct healcl_device *beside);
+void device_executor_list_programs(const void *listed, struct healcl_device *device);
 
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error);
 
-/* Makes an executor for sessions and queues. It uses *own, a new handle opened on `device`, or the
+/* Makes an executor for sessions and queues. It uses *handle, a new one opened on `device`, or the
  * reference if device is NULL. Steps that the device cannot run are run on the host, unless the
  * device was opened without that. On error it closes everything it opened. */
 enum healcl_status executor_open(const struct plan *plan, struct healcl_device *device,
-                                 struct healcl_device **own, struct executor **executor,
+                                 struct healcl_device **handle, struct executor **executor,
                                  struct healcl_error *error);
 /* Closes both; either may be NULL. */
-void executor_close(struct executor *executor, struct healcl_device *own);
+void executor_close(struct executor *executor, struct healcl_device *handle);
 
 /* Calls `exchange` of the options to complete the sums after a segment of a split plan. device: the
  * executor's, or NULL. */

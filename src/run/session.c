@@ -392,7 +392,7 @@ enum healcl_status healcl_session_bind(struct healcl_session *session, size_t in
     struct upload *upload = upload_of(session, input);
     if (!data && !upload->data)
         return HEALCL_OK;
-    bool keeps = !data && can_keep(session, input);
+    bool keeps = !data && can_keep(session, input); /* the payload, from the next run on */
     *upload = (struct upload){.data = data, .is_kept = keeps};
     return HEALCL_OK;
 }
