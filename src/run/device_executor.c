@@ -133,8 +133,8 @@ enum healcl_status device_executor_read_status(struct device_executor *self,
 static enum healcl_status call_sink(struct device_executor *self, const struct step *step,
                                     const void *data, struct healcl_error *error)
 {
-    return sink_take(self->sink, self->base.trace, step, 0, layout_elements(&step->in[0]->layout),
-                     data, &self->result->sink_nanoseconds, error);
+    return sink_take(&self->base, self->sink, step, 0, layout_elements(&step->in[0]->layout), data,
+                     error);
 }
 
 /* A result that is being handed to the sink. */
@@ -154,8 +154,8 @@ static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t
     struct device_executor *self = delivery->self;
     const int64_t size = (int64_t)dtype_size(delivery->step->in[0]->storage->dtype);
     if (bytes == delivery->bytes || !self->sink->take)
-        return sink_take(self->sink, self->base.trace, delivery->step, (int64_t)offset / size,
-                         (int64_t)bytes / size, memory, &self->result->sink_nanoseconds, error);
+        return sink_take(&self->base, self->sink, delivery->step, (int64_t)offset / size,
+                         (int64_t)bytes / size, memory, error);
     if (offset == 0)
         delivery->memory = malloc(delivery->bytes);
     NEED_MEMORY(delivery->memory, error);
@@ -371,10 +371,10 @@ static bool drains_before(struct device_executor *self, size_t number)
 static void add_times(void *context, const struct launch_times *times)
 {
     struct device_executor *self = context;
-    if (self->result->operation_nanoseconds)
-        origins_share(times->tag, times->running, self->result->operation_nanoseconds);
-    self->result->without_command_nanoseconds += times->without_command;
-    self->result->not_begun_nanoseconds += times->not_begun;
+    if (self->base.times.operation_nanoseconds)
+        origins_share(times->tag, times->running, self->base.times.operation_nanoseconds);
+    self->base.times.without_command_nanoseconds += times->without_command;
+    self->base.times.not_begun_nanoseconds += times->not_begun;
 }
 
 /* Decides which error a segment reports. When the host meets an error, the device may already have
@@ -398,11 +398,12 @@ static enum healcl_status first_error(struct device_executor *self, struct healc
  * clock. */
 static void note_phase(struct device_executor *self, bool begins_compute)
 {
-    const uint64_t elsewhere = self->result->sink_nanoseconds + self->result->decode_nanoseconds +
+    const uint64_t elsewhere = self->base.times.sink_nanoseconds +
+                               self->base.times.decode_nanoseconds +
                                self->launcher.device->programs->compile_nanoseconds;
     const uint64_t now = monotonic_nanoseconds() - elsewhere;
     if (self->in_compute_phase)
-        self->result->compute_nanoseconds += now - self->compute_start;
+        self->base.times.compute_nanoseconds += now - self->compute_start;
     self->in_compute_phase = begins_compute;
     self->compute_start = now;
 }
@@ -411,7 +412,7 @@ static void note_phase(struct device_executor *self, bool begins_compute)
 static enum healcl_status change_phase(struct device_executor *self, bool begins_compute,
                                        struct healcl_error *error)
 {
-    if (!self->result->is_split || begins_compute == self->in_compute_phase)
+    if (!self->base.times.is_split || begins_compute == self->in_compute_phase)
         return HEALCL_OK;
     if (self->in_compute_phase || self->launcher.device->last_upload)
         TRY(device_finish(self->launcher.device, error));
@@ -500,13 +501,12 @@ static enum healcl_status forget_unchecked(struct device_executor *self, enum he
 /* Runs one segment: enqueues its steps, waits, hands out results, and takes the device's times.
  * Times are taken even after an error: otherwise the next run would get them. */
 static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
-                                      const struct result_sink *sink, struct segment_result *result,
-                                      struct healcl_error *error)
+                                      const struct result_sink *sink, struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
     self->sink = sink;
-    self->result = result;
-    result->sink_nanoseconds = result->decode_nanoseconds = result->compute_nanoseconds = 0;
+    struct segment_result *times = &self->base.times;
+    times->sink_nanoseconds = times->decode_nanoseconds = times->compute_nanoseconds = 0;
     self->in_compute_phase = false;
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
@@ -519,14 +519,13 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     if (self->base.audit)
         audit_drop(self->base.audit, self->launcher.device);
     note_phase(self, false); /* ends the last phase */
-    result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
+    times->nanoseconds = monotonic_nanoseconds() - start - times->sink_nanoseconds;
     if (self->launcher.device->profiling) {
         enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,
                                                      status == HEALCL_OK ? error : NULL);
         THEN(status, taken);
     }
     forget_downloads(self);
-    self->result = &self->times_of_calls; /* the caller owns the other one */
     status = forget_unchecked(self, status);
     device_turn_end(self->launcher.device);
     return status;
@@ -701,7 +700,6 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     struct device_executor *self = calloc(1, sizeof *self);
     NEED_MEMORY(self, error);
     self->base.class = &class;
-    self->result = &self->times_of_calls;
     self->recent_wait = UINT64_C(1) << 40; /* nanoseconds: the first wait can be cancelled */
     enum healcl_status status = device_set_profiling(device, profile, error);
     THEN(status, launcher_init(&self->launcher, device, plan, error));

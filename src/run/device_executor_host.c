@@ -148,8 +148,8 @@ void device_executor_note_host_time(struct device_executor *self, const struct s
         self->base.fallbacks[i].nanoseconds += shares[i];
     free(shares);
     self->launcher.device->host_worked = true;
-    if (self->result->operation_nanoseconds)
-        origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
+    if (self->base.times.operation_nanoseconds)
+        origins_share(origins, nanoseconds, self->base.times.operation_nanoseconds);
 }
 
 /* Prepares the reference for a step that the device cannot run. Fails if such steps must not run on

@@ -45,11 +45,9 @@ struct device_executor {
     size_t download_count, download_capacity;
     uint64_t download_bytes;
     uint64_t recent_wait; /* nanoseconds of the longest drain, halved with each later one */
-    struct segment_result *result; /* of the current segment */
     /* If `result` is split into parts: kernels are enqueued, since compute_start. */
     bool in_compute_phase;
     uint64_t compute_start;
-    struct segment_result times_of_calls; /* in place of a segment's, for operations by call */
     const struct result_sink *sink;
     struct reference *reference; /* runs steps that the device cannot; NULL before the first one */
     struct spill *spill;         /* if memory is limited, or NULL */

@@ -24,7 +24,7 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
         payload_read_part(decoding->payload, decoding->dtype, (int64_t)(offset / size),
                           (int64_t)(bytes / size), memory, error);
     trace_end(decoding->self->base.trace, span);
-    decoding->self->result->decode_nanoseconds += monotonic_nanoseconds() - start;
+    decoding->self->base.times.decode_nanoseconds += monotonic_nanoseconds() - start;
     if (decoding->copy)
         memcpy(decoding->copy + offset, memory, bytes);
     return status;

@@ -12,11 +12,9 @@ struct reference_executor {
 };
 
 /* Hands out a result: in place if its elements are contiguous and in order, else packed. An empty
- * result gets "", since NULL means that the sink does not need the data. Adds the sink's time to
- * *sink_time. */
+ * result gets "", since NULL means that the sink does not need the data. */
 static enum healcl_status deliver(struct reference_executor *self, const struct step *step,
-                                  const struct result_sink *sink, uint64_t *sink_time,
-                                  struct healcl_error *error)
+                                  const struct result_sink *sink, struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
     const int64_t elements = layout_elements(&tensor->layout);
@@ -32,7 +30,7 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
             status = reference_read(self->reference, tensor, packed, error);
         }
     }
-    THEN(status, sink_take(sink, self->base.trace, step, 0, elements, data, sink_time, error));
+    THEN(status, sink_take(&self->base, sink, step, 0, elements, data, error));
     free(packed);
     return status;
 }
@@ -64,13 +62,12 @@ static enum healcl_status run_step(struct reference_executor *self, const struct
 /* Runs one step or hands out its result. Errors name the step's entry. */
 static enum healcl_status reference_run_one(struct reference_executor *self,
                                             const struct step *step, const struct result_sink *sink,
-                                            uint64_t *sink_time, struct healcl_error *error)
+                                            struct healcl_error *error)
 {
     if (step->kind != STEP_RELEASE)
         TRY(executor_check_cancelled(&self->base, error));
-    enum healcl_status status = step->kind == STEP_DOWNLOAD
-                                    ? deliver(self, step, sink, sink_time, error)
-                                    : run_step(self, step, error);
+    enum healcl_status status = step->kind == STEP_DOWNLOAD ? deliver(self, step, sink, error)
+                                                            : run_step(self, step, error);
     if (status != HEALCL_OK)
         error_prefix_step(error, step, self->reference->refused_input);
     return status;
@@ -82,33 +79,33 @@ static enum healcl_status reference_run_one(struct reference_executor *self,
 static enum healcl_status reference_run_segment(struct executor *executor,
                                                 const struct segment *segment,
                                                 const struct result_sink *sink,
-                                                struct segment_result *result,
                                                 struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
-    uint64_t sink_time = 0, segment_start = monotonic_nanoseconds();
-    result->decode_nanoseconds = result->compute_nanoseconds = 0;
+    struct segment_result *times = &self->base.times;
+    const uint64_t segment_start = monotonic_nanoseconds();
+    times->sink_nanoseconds = times->decode_nanoseconds = times->compute_nanoseconds = 0;
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->plan->steps[segment->first_step + i];
         if (step->side == STEP_OF_KERNEL)
             continue;
-        uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
+        uint64_t start = monotonic_nanoseconds(), sink_before = times->sink_nanoseconds;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = reference_run_one(self, step, sink, &sink_time, error);
+        enum healcl_status status = reference_run_one(self, step, sink, error);
         trace_end(self->base.trace, span);
         TRY(status);
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
-        const uint64_t step_time = monotonic_nanoseconds() - start - (sink_time - sink_before);
+        const uint64_t step_time =
+            monotonic_nanoseconds() - start - (times->sink_nanoseconds - sink_before);
         if (step->kind == STEP_UPLOAD && !executor_bound(&self->base, step->out->storage))
-            result->decode_nanoseconds += step_time;
+            times->decode_nanoseconds += step_time;
         else if (step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD)
-            result->compute_nanoseconds += step_time;
-        if (step->kind != STEP_RELEASE && result->operation_nanoseconds)
-            origins_share(step->origins, step_time, result->operation_nanoseconds);
+            times->compute_nanoseconds += step_time;
+        if (step->kind != STEP_RELEASE && times->operation_nanoseconds)
+            origins_share(step->origins, step_time, times->operation_nanoseconds);
     }
-    result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
-    result->sink_nanoseconds = sink_time;
+    times->nanoseconds = monotonic_nanoseconds() - segment_start - times->sink_nanoseconds;
     self->base.dropped_digits = self->reference->dropped_digits;
     return HEALCL_OK;
 }
@@ -121,10 +118,9 @@ static enum healcl_status reference_enqueue(struct executor *executor, size_t fi
                                             struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
-    uint64_t ignored_sink_time = 0;
     for (size_t i = first; i < first + count; i++)
         if (self->plan->steps[i].side != STEP_OF_KERNEL)
-            TRY(reference_run_one(self, &self->plan->steps[i], sink, &ignored_sink_time, error));
+            TRY(reference_run_one(self, &self->plan->steps[i], sink, error));
     return HEALCL_OK;
 }
 

@@ -39,20 +39,19 @@ size_t trace_begin_step(struct trace *trace, const struct step *step)
     return trace_begin(trace, "operation", trace_for_step(trace, step));
 }
 
-/* Hands a result, or a piece of one, to the sink, and adds the time to *sink_time. A whole
- * result goes to `take` if the sink has it, everything else to take_piece. In traces the time
- * counts as comparing. */
-enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
+/* Hands a result, or a piece of one, to the sink. A whole result goes to `take` if the sink has it,
+ * everything else to take_piece. In traces the time counts as comparing. */
+enum healcl_status sink_take(struct executor *executor, const struct result_sink *sink,
                              const struct step *step, int64_t first, int64_t count,
-                             const void *data, uint64_t *sink_time, struct healcl_error *error)
+                             const void *data, struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(trace, "compare", "compare");
+    size_t span = trace_begin(executor->trace, "compare", "compare");
     enum healcl_status status =
         sink->take ? sink->take(sink->context, step, data, error)
                    : sink->take_piece(sink->context, step, first, count, data, error);
-    trace_end(trace, span);
-    *sink_time += monotonic_nanoseconds() - start;
+    trace_end(executor->trace, span);
+    executor->times.sink_nanoseconds += monotonic_nanoseconds() - start;
     return status;
 }
 
@@ -274,7 +273,6 @@ static void count_programs(const struct run *run)
 /* Runs a segment, with its two spans in the trace: the host's, and the one that encloses its
  * kernels on the device. */
 static enum healcl_status run_traced_segment(struct run *run, const struct segment *segment,
-                                             struct segment_result *result,
                                              struct healcl_error *error)
 {
     struct result_sink sink = results_sink(run->results);
@@ -283,7 +281,7 @@ static enum healcl_status run_traced_segment(struct run *run, const struct segme
     size_t host = trace_begin(run->trace, "segment", name);
     size_t kernels = trace_command(run->trace, TRACE_COMPUTE, "segment", name, 0);
     enum healcl_status status =
-        run->executor->class->run_segment(run->executor, segment, &sink, result, error);
+        run->executor->class->run_segment(run->executor, segment, &sink, error);
     trace_enclose(run->trace, kernels);
     trace_end(run->trace, host);
     trace_for_operation(run->trace, NULL, 0);
@@ -300,20 +298,21 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
         const struct segment *segment = &run->plan->segments[i];
         const struct healcl_segment_profile *profile = &run->report->segments[i];
         results_start_segment(run->results, segment);
-        struct segment_result result = {.operation_nanoseconds = run->operation_nanoseconds,
-                                        .is_split =
-                                            run->options->profile && repetition < run->repeat};
+        struct segment_result *result = &run->executor->times;
+        *result =
+            (struct segment_result){.operation_nanoseconds = run->operation_nanoseconds,
+                                    .is_split = run->options->profile && repetition < run->repeat};
         memset(run->operation_nanoseconds, 0,
                run->operation_count * sizeof *run->operation_nanoseconds);
         struct fallback *fallbacks = run->executor->fallbacks;
         for (size_t j = 0; fallbacks && j < run->operation_count; j++) /* keeps reasons */
             fallbacks[j].steps = fallbacks[j].nanoseconds = 0;
         uint64_t compiling = compile_time(run);
-        TRY(run_traced_segment(run, segment, &result, error));
+        TRY(run_traced_segment(run, segment, error));
         /* Building programs is reported separately. */
         compiling = compile_time(run) - compiling;
-        result.nanoseconds -= compiling < result.nanoseconds ? compiling : result.nanoseconds;
-        TRY(note_times(run, next_row, profile, repetition, &result, error));
+        result->nanoseconds -= compiling < result->nanoseconds ? compiling : result->nanoseconds;
+        TRY(note_times(run, next_row, profile, repetition, result, error));
         next_row += SEGMENT_ROWS + PROFILE_ROWS * profile->profile_count;
     }
     run->report->fallbacks = run->executor->fallback_steps - fallbacks_before;
@@ -437,9 +436,8 @@ void executor_close(struct executor *executor, struct healcl_device *handle)
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
                                 const struct result_sink *sink, struct healcl_error *error)
 {
-    struct segment_result result = {0};
     for (size_t i = 0; i < plan->segment_count; i++)
-        TRY(executor->class->run_segment(executor, &plan->segments[i], sink, &result, error));
+        TRY(executor->class->run_segment(executor, &plan->segments[i], sink, error));
     return HEALCL_OK;
 }
 

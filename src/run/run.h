@@ -34,14 +34,7 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
     return !sink->wants_data || sink->wants_data(sink->context, step);
 }
 
-/* Hands elements [first, first + count) of a result to a sink and records a trace span. The
- * range is the whole result, or a piece if the sink has no `take`. Adds the sink's time to
- * *sink_time. */
-enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
-                             const struct step *step, int64_t first, int64_t count,
-                             const void *data, uint64_t *sink_time, struct healcl_error *error);
-
-/* Times of one segment. */
+/* Times of one segment. Before a segment the caller sets operation_nanoseconds and is_split. */
 struct segment_result {
     uint64_t nanoseconds;      /* host's clock, without the sink's time */
     uint64_t sink_nanoseconds; /* time to compare and write results */
@@ -72,8 +65,7 @@ struct upload {
 struct executor_class {
     /* Runs the steps of one segment. A refusal names entry, operation, argument and index. */
     enum healcl_status (*run_segment)(struct executor *executor, const struct segment *segment,
-                                      const struct result_sink *sink, struct segment_result *result,
-                                      struct healcl_error *error);
+                                      const struct result_sink *sink, struct healcl_error *error);
     /* Forgets the storages from number `first` on, except kept uploads and the plan's scalars, so
      * that their segments can run again. */
     enum healcl_status (*rewind)(struct executor *executor, size_t first,
@@ -113,6 +105,7 @@ struct fallback {
 
 struct executor {
     const struct executor_class *class;
+    struct segment_result times; /* of the latest segment */
     /* allow steps that the device cannot run to run on the host; else refuse them */
     bool falls_back;
     bool runs_again;            /* its plan, more than once: then it keeps what later runs use */
@@ -128,6 +121,13 @@ struct executor {
     const struct healcl_observer *observer; /* its `cancelled` is also checked; or NULL */
     struct audit *audit;                    /* the session's audit on a device; or NULL */
 };
+
+/* Hands elements [first, first + count) of a result to a sink and records a trace span. The
+ * range is the whole result, or a piece if the sink has no `take`. Adds the sink's time to those of
+ * the executor's segment. */
+enum healcl_status sink_take(struct executor *executor, const struct result_sink *sink,
+                             const struct step *step, int64_t first, int64_t count,
+                             const void *data, struct healcl_error *error);
 
 /* Whether the upload of a step was done and is kept. A release of its storage then has no
  * effect. */

@@ -176,10 +176,8 @@ static enum healcl_status run_segments(struct healcl_session *session, size_t fi
     device_turn_end(session->device);
     TRY(status);
     for (size_t s = first; s < first + count; s++) {
-        struct segment_result ignored_times = {0};
         session->next_result = session->first_results[s];
-        TRY(executor->class->run_segment(executor, &session->plan->segments[s], &sink,
-                                         &ignored_times, error));
+        TRY(executor->class->run_segment(executor, &session->plan->segments[s], &sink, error));
         const uint64_t start = monotonic_nanoseconds();
         TRY(exchange_segment(executor, session->device, session->plan, s, &session->options,
                              error));

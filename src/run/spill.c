@@ -374,9 +374,8 @@ static enum healcl_status spill_hand_out(struct device_executor *self, const str
     NEED_MEMORY(packed, error);
     layout_copy_packed(&tensor->layout, dtype_size(storage->dtype), self->spill->held[storage->id],
                        packed, false); /* to packed */
-    enum healcl_status status =
-        sink_take(self->sink, self->base.trace, step, 0, layout_elements(&tensor->layout), packed,
-                  &self->result->sink_nanoseconds, error);
+    enum healcl_status status = sink_take(&self->base, self->sink, step, 0,
+                                          layout_elements(&tensor->layout), packed, error);
     free(packed);
     return status;
 }

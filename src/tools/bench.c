@@ -56,9 +56,8 @@ static enum healcl_status run_segment(struct bench *bench, const struct segment 
                                       const struct result_sink *sink, uint64_t *nanoseconds,
                                       struct healcl_error *error)
 {
-    struct segment_result result = {.nanoseconds = 0};
-    TRY(bench->executor->class->run_segment(bench->executor, segment, sink, &result, error));
-    *nanoseconds = result.nanoseconds;
+    TRY(bench->executor->class->run_segment(bench->executor, segment, sink, error));
+    *nanoseconds = bench->executor->times.nanoseconds;
     return HEALCL_OK;
 }
 

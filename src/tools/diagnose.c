@@ -395,10 +395,9 @@ static enum healcl_status run_on_device(struct diagnosis_state *state, struct re
 {
     const struct result_sink sink = {.context = results, .take = results_take};
     struct segment alone = *state->segment;
-    struct segment_result result = {0};
     alone.first_step = (size_t)(state->first - state->plan->steps);
     alone.step_count = state->count;
-    return state->executor->class->run_segment(state->executor, &alone, &sink, &result, error);
+    return state->executor->class->run_segment(state->executor, &alone, &sink, error);
 }
 
 /* ---------------------------------------------------------------- downloads */

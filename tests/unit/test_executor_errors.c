@@ -469,7 +469,6 @@ static void sinks_fail(void **state)
         struct script script = {0};
         struct executor *executor = NULL;
         struct healcl_error failure = {0};
-        struct segment_result result = {0};
         int left = taken;
         const struct result_sink sink = {.context = &left, .take = failing_take};
         begin(&script);
@@ -479,8 +478,8 @@ static void sinks_fail(void **state)
         device_pool_empty(device);
         uint64_t before = device->bytes_live;
         OK(device_executor_create(device, script.plan, false, &executor, &error));
-        enum healcl_status status = executor->class->run_segment(
-            executor, &script.plan->segments[0], &sink, &result, &failure);
+        enum healcl_status status =
+            executor->class->run_segment(executor, &script.plan->segments[0], &sink, &failure);
         assert_int_equal(status, taken < 3 ? HEALCL_USAGE : HEALCL_OK);
         assert_int_equal(left, taken < 3 ? -1 : 0);
         healcl_error_clear(&failure);

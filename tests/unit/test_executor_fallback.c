@@ -61,14 +61,13 @@ static void fallback_is_refused_where_not_wanted(void **state)
     healcl_error_clear(&error);
     /* Measuring and proving code makes its own executors. */
     device->options.no_fallback = false;
-    struct segment_result result = {0};
     struct script_results results = {0};
     const struct result_sink sink = script_sink(&results);
     OK(device_executor_create(device, transcript->plan, false, &executor, &error));
     enum healcl_status status = HEALCL_OK;
     for (size_t i = 0; i < transcript->plan->segment_count && status == HEALCL_OK; i++)
-        status = executor->class->run_segment(executor, &transcript->plan->segments[i], &sink,
-                                              &result, &error);
+        status =
+            executor->class->run_segment(executor, &transcript->plan->segments[i], &sink, &error);
     assert_int_equal(status, HEALCL_DEVICE);
     executor->class->destroy(executor);
     script_results_release(&results);

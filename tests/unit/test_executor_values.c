@@ -516,11 +516,10 @@ static void many_tables(void **state)
     OK(device_executor_create(device, script.plan, false, &executor, &error));
     const struct derived_cache *kept = &device_executor_launcher(executor)->cache;
     struct result_sink sink = script_sink(&results);
-    struct segment_result result = {0};
-    OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &result, &error));
+    OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &error));
     expect_results(&results, 2 * VIEWS, expected);
     assert_true(kept->bytes >= VIEWS * sizeof(struct modulus));
-    OK(executor->class->run_segment(executor, &script.plan->segments[1], &sink, &result, &error));
+    OK(executor->class->run_segment(executor, &script.plan->segments[1], &sink, &error));
     assert_int_equal(kept->bytes, 0);
     executor->class->destroy(executor);
     script_results_release(&results);
@@ -571,13 +570,11 @@ static void unwanted_results(void **state)
         const struct result_sink sink = {
             .context = &given, .take = note_given, .wants_data = wants_few};
         struct executor *executor = NULL;
-        struct segment_result result = {0};
         if (on_device)
             OK(device_executor_create(device, script.plan, false, &executor, &error));
         else
             OK(reference_executor_create(script.plan, &executor, &error));
-        OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &result,
-                                        &error));
+        OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &error));
         assert_int_equal(given.count, sizeof sizes / sizeof *sizes);
         assert_memory_equal(given.sizes, sizes, sizeof sizes);
         executor->class->destroy(executor);
