@@ -26,8 +26,8 @@ void space_set_operand(struct space *space, uint32_t operand, const struct layou
 void space_of_views(struct space *space, const struct layout *out, const struct layout *in)
 {
     space_init(space, out);
-    space_set_operand(space, 0, out);
-    space_set_operand(space, 1, in);
+    space_set_operand(space, OPERAND_OUT, out);
+    space_set_operand(space, OPERAND_A, in);
     space_simplify(space);
 }
 
@@ -63,6 +63,8 @@ static void drop_axis(struct space *space, uint32_t axis)
         space_move_axis(space, i, space, i + 1);
 }
 
+/* Whether an axis and the next one are evenly strided in all operands: then they can be one axis.
+ */
 static bool axes_join(const struct space *space, uint32_t axis)
 {
     for (int k = 0; k < SPACE_OPERANDS; k++)
@@ -169,7 +171,7 @@ void job_allow_vectors(struct job *job, const struct step *step, uint32_t width,
     uint32_t access = job->launcher->device->tuning.access_bytes /
                       (uint32_t)dtype_size(step->out->storage->dtype);
     job->width = access < width ? access : width;
-    job->vectors = ((uint32_t)2 << inputs) - 1;
+    job->vector_operands = ((uint32_t)2 << inputs) - 1; /* operand 0, and one for each input */
 }
 
 static void add_argument(struct job *job, int slot, const struct launch_argument *argument)
@@ -188,6 +190,7 @@ void job_add_space(struct job *job)
     job_add_value(job, &job->space, sizeof job->space);
 }
 
+/* Some devices allow few bytes of arguments, and a space has 816. */
 void job_put_space_in_memory(struct job *job)
 {
     job->launch.arguments[0] = (struct launch_argument){.read_only = true};
@@ -220,6 +223,7 @@ void job_add_output(struct job *job, const struct tensor *tensor)
     job_add_written(job, template_slot_of(job->launcher, tensor));
 }
 
+/* Notes that an operand of the space begins at the offset of the step's operand with this slot. */
 static void follow_offset(struct job *job, int operand, int slot)
 {
     job->moved[operand] = slot < STEP_OPERANDS ? slot : SLOT_NONE;
@@ -247,7 +251,8 @@ void job_move_scalar(struct job *job, int k, const struct step *step, int i)
 
 void job_add_tensor(struct job *job, int k, const struct step *step, int i)
 {
-    if (is_scalar(step, i)) /* needs a stand-in */
+    if (is_scalar(step,
+                  i)) /* the kernel gets its value elsewhere, and memory that it does not read */
         job_add_input(job, step->out);
     else
         job_add_input_operand(job, k, template_slot_of(job->launcher, step->in[i]));
@@ -277,14 +282,16 @@ void job_add_uint(struct job *job, uint32_t value)
     add_copy(job, SLOT_VALUE, &value, sizeof value);
 }
 
+/* Each run of the template sets the value: see step_scalar. */
 void job_add_scalar(struct job *job, int slot)
 {
     add_copy(job, slot, &(int64_t){0}, slot == SLOT_Q_NUMBER ? sizeof(uint32_t) : sizeof(int64_t));
 }
 
-enum { FEW_ROUNDS = 128 }; /* iterations for each element that finding it takes in every kernel */
+/* Iterations of loops that finding an element takes in every kernel. */
+enum { FEW_ROUNDS = 128 };
 
-/* Whether all memory has less than 2^32 bytes. */
+/* Whether all memory has less than 2^32 bytes: then kernels can compute positions in 32 bits. */
 static bool is_narrow(const struct job *job)
 {
     for (uint32_t i = 0; i < job->launch.argument_count; i++)
@@ -300,45 +307,48 @@ bool axes_are_compiled(const struct space *space, const struct healcl_device *de
            space->end <= INT32_MAX;
 }
 
-/* Whether an operand allows vectors of `width` elements along the last axis. Either the vectors are
- * aligned to their size, if can_be is set, or all elements of each are the same. */
-static bool has_vectors(const struct space *space, const struct operand *operand, bool can_be,
-                        uint32_t width)
+/* Whether vectors of `width` elements along the last axis suit an operand. Either all elements of a
+ * vector are the same one, or the kernel can load vectors of it, and they are aligned to their
+ * size.
+ */
+static bool suits_vectors(const struct space *space, const struct operand *operand,
+                          bool loads_vectors, uint32_t width)
 {
-    uint32_t last = space->rank - 1;
+    const uint32_t last = space->rank - 1;
     if (operand->stride[last] == 0)
         return true;
-    bool has = can_be && operand->stride[last] == 1 && operand->offset % width == 0;
+    bool suits = loads_vectors && operand->stride[last] == 1 && operand->offset % width == 0;
     for (uint32_t axis = 0; axis < last; axis++)
-        has = has && operand->stride[axis] % width == 0;
-    return has;
+        suits = suits && operand->stride[axis] % width == 0;
+    return suits;
 }
 
-/* Whether the kernel uses vectors. Memory must be contiguous, and each of `items` work-items must
- * get at least one vector. */
-static bool takes_vectors(const struct job *job, uint64_t items)
+/* Whether the kernel should use vectors. All operands must suit them, and each of `items`
+ * work-items must get at least one vector. */
+static bool should_use_vectors(const struct job *job, uint64_t items)
 {
     const struct space *space = &job->space;
     const uint32_t width = job->width, last = space->rank - 1;
     if (width < 2 || job->single || space->first > 0 || space->end / width < items ||
         !axes_are_compiled(space, job->launcher->device) || !is_narrow(job) ||
-        space->shape[last] % width != 0 || space->operand[0].stride[last] == 0)
+        space->shape[last] % width != 0 || space->operand[OPERAND_OUT].stride[last] == 0)
         return false;
     for (uint32_t k = 0; k < SPACE_OPERANDS; k++)
-        if (!has_vectors(space, &space->operand[k], job->vectors >> k & 1, width))
+        if (!suits_vectors(space, &space->operand[k], job->vector_operands >> k & 1, width))
             return false;
     return true;
 }
 
-/* Makes the elements of the space vectors. */
-static void take_vectors(struct job *job)
+/* Makes vectors the elements of the space: the last axis, and the offsets and strides of operands
+ * that are loaded as vectors, then count vectors. */
+static void use_vectors(struct job *job)
 {
     struct space *space = &job->space;
     uint32_t last = space->rank - 1;
     space_divide_axis(space, last, job->width);
     for (uint32_t k = 0; k < SPACE_OPERANDS; k++) {
         struct operand *operand = &space->operand[k];
-        if (operand->stride[last] == 0)
+        if (operand->stride[last] == 0) /* one element serves the whole vector */
             continue;
         operand->offset /= job->width;
         job->units[k] = job->width;
@@ -353,17 +363,21 @@ static void take_vectors(struct job *job)
 static uint32_t compiled_axes(const struct job *job)
 {
     enum { SINGLE_AXES = 4, SINGLE_AXES_MORE = 8 };
-    uint32_t rank = job->space.rank;
+    const uint32_t rank = job->space.rank;
     if (rank == 0 || job->space.end > INT32_MAX || job->granule > 0)
         return 0;
+    if (job->single && rank <= SINGLE_AXES)
+        return SINGLE_AXES;
     if (job->single)
-        return rank <= SINGLE_AXES        ? SINGLE_AXES
-               : rank <= SINGLE_AXES_MORE ? SINGLE_AXES_MORE
-                                          : SPACE_AXES;
-    return !axes_are_compiled(&job->space, job->launcher->device) ? 0 : rank == 2 ? 3 : rank;
+        return rank <= SINGLE_AXES_MORE ? SINGLE_AXES_MORE : SPACE_AXES;
+    if (!axes_are_compiled(&job->space, job->launcher->device))
+        return 0;
+    return rank == 2 ? 3 : rank;
 }
 
-/* Compiles the kernel for the space's axes if the tuning asks for it. */
+/* Compiles the kernel for the number of axes of the space, if that is possible and the tuning asks
+ * for it. Missing axes are added in front, with size 1. Indices are then computed by multiplication
+ * with reciprocals, not by division. */
 static void compile_axes(struct job *job)
 {
     struct space *space = &job->space;
@@ -380,7 +394,7 @@ static void compile_axes(struct job *job)
     if (job->single)
         job_define(job, "SINGLE", "");
     else if (space->elements_per_item <= 1)
-        job_define(job, "THIN", "");
+        job_define(job, "THIN", ""); /* kernels then need no loop */
 }
 
 enum healcl_status job_add_to_template(const struct job *job, struct healcl_error *error)
@@ -388,7 +402,8 @@ enum healcl_status job_add_to_template(const struct job *job, struct healcl_erro
     return job->launch.groups == 0 ? HEALCL_OK : template_add_launch(job->launcher, job, error);
 }
 
-/* rounds: loop iterations of one work-item. */
+/* Completes a job, and adds it to the template. rounds: loop iterations of one work-item, which
+ * some devices limit. */
 static enum healcl_status add_launch(struct job *job, uint64_t groups, size_t local_size,
                                      uint64_t rounds, struct healcl_error *error)
 {
@@ -399,14 +414,16 @@ static enum healcl_status add_launch(struct job *job, uint64_t groups, size_t lo
                    " rounds, but this device ends loops after %" PRIu64,
                    rounds, limit);
     job->single = job->single && job->space.first == 0 && compiled_axes(job) > 0;
-    if (job->single) {
-        groups = groups > 0;
+    if (job->single) { /* one work-item takes all elements */
+        groups = groups > 0 ? 1 : 0;
         local_size = 1;
     }
     compile_axes(job);
+    /* If programs are built one at a time, one large program is built sooner than several small
+     * ones. cl/core.cl includes all programs of cl/core. */
     if (job->launcher->device->tuning.builds_at_once == 1 && !job->launch.source &&
-        strncmp(job->launch.program, "core/", 5) == 0)
-        job->launch.program = "core"; /* cl/core.cl includes all programs of cl/core */
+        strncmp(job->launch.program, "core/", strlen("core/")) == 0)
+        job->launch.program = "core";
     job->launch.groups = groups;
     job->launch.local_size = local_size;
     if (job->launch.arguments[0].value == &job->space &&
@@ -419,22 +436,23 @@ static enum healcl_status add_launch(struct job *job, uint64_t groups, size_t lo
 
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
+    enum { GROUPS_OF_UNIT = 8 };
     const struct healcl_device *device = job->launcher->device;
-    /* Use enough work-items to give each compute unit several, but no more than devices can count
-     * in 32 bits. */
-    uint64_t items = 8 * local_size * (uint64_t)device->info.compute_units;
-    if (takes_vectors(job, items))
-        take_vectors(job);
-    uint64_t elements = job->space.end - job->space.first;
+    /* Each compute unit should get several work-groups: so it stays busy when some end early. */
+    const uint64_t items = GROUPS_OF_UNIT * local_size * (uint64_t)device->info.compute_units;
+    if (should_use_vectors(job, items))
+        use_vectors(job);
+    const uint64_t elements = job->space.end - job->space.first;
+    const uint64_t least = (elements >> 31) + 1; /* devices count work-items in 32 bits */
     uint64_t per_item = elements / items;
     if (per_item > device->tuning.elements_per_item)
         per_item = device->tuning.elements_per_item;
     uint64_t rounds = job->rounds + FEW_ROUNDS, limit = device->info.loop_limit;
     if (limit > 0 && per_item > limit / rounds)
         per_item = limit / rounds;
-    if (per_item < (elements >> 31) + 1)
-        per_item = (elements >> 31) + 1;
-    if (job->granule > 0)
+    if (per_item < least)
+        per_item = least;
+    if (job->granule > 0) /* round up to whole granules */
         per_item = (per_item + job->granule - 1) / job->granule * job->granule;
     if (per_item == 0)
         per_item = 1;
@@ -468,10 +486,10 @@ struct space step_space(const struct step *step, int inputs)
 {
     struct space space;
     space_init(&space, &step->out->layout);
-    space_set_operand(&space, 0, &step->out->layout);
-    for (int i = 0; i < inputs && i + 1 < SPACE_OPERANDS; i++)
+    space_set_operand(&space, OPERAND_OUT, &step->out->layout);
+    for (int i = 0; i < inputs && OPERAND_A + i < SPACE_OPERANDS; i++)
         if (!is_scalar(step, i))
-            space_set_operand(&space, (uint32_t)i + 1, &step->in[i]->layout);
+            space_set_operand(&space, (uint32_t)(OPERAND_A + i), &step->in[i]->layout);
     return space;
 }
 
@@ -495,5 +513,5 @@ void job_begin(struct job *job, struct launcher *launcher, const struct step *st
     job_begin_kernel(job, launcher, step, plan);
     job_add_output_operand(job, template_slot_of(launcher, step->out));
     for (int i = 0; i < inputs; i++)
-        job_add_tensor(job, i + 1, step, i);
+        job_add_tensor(job, OPERAND_A + i, step, i);
 }

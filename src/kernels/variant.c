@@ -20,15 +20,16 @@ const struct family *family_of(enum step_kind kind)
     return families[kind]->count > 0 ? families[kind] : NULL;
 }
 
-const struct family *family_at(size_t place)
+/* Counts families in the order of the kinds of steps. Kinds of one family are adjacent there. */
+const struct family *family_at(size_t index)
 {
     const struct family *last = NULL;
     for (int kind = 0; kind < STEP_KINDS; kind++) {
         const struct family *family = family_of((enum step_kind)kind);
-        if (!family || family == last || kind == STEP_VENDOR) /* kinds of one family are adjacent */
+        if (!family || family == last || kind == STEP_VENDOR)
             continue;
         last = family;
-        if (place-- == 0)
+        if (index-- == 0)
             return family;
     }
     return NULL;
@@ -37,35 +38,38 @@ const struct family *family_at(size_t place)
 uint32_t style_tunables(enum kernel_family preference, enum kernel_style style, bool *any)
 {
     uint32_t tunables = 0;
-    const struct family *family;
     *any = false;
-    for (size_t place = 0; (family = family_at(place)); place++)
+    for (size_t index = 0; family_at(index); index++) {
+        const struct family *family = family_at(index);
         for (size_t i = 0; family->preference == preference && i < family->count; i++)
             if (family->variants[i].style == style) {
                 tunables |= family->variants[i].tunables;
                 *any = true;
             }
+    }
     return tunables;
 }
 
-/* The loops of work-items in these styles grow with sizes of the data. */
-static bool is_fat(enum kernel_style style)
+/* Whether loops of work-items grow with sizes of the data. Devices that end loops early cannot run
+ * such variants. */
+static bool has_long_loops(enum kernel_style style)
 {
     return style == STYLE_VECTORS || style == STYLE_SINGLE;
 }
 
+/* Why a variant does not run a step on a device; or NULL. Then *plan has what its launch needs. */
 static const char *obstacle_of(const struct family *family, const struct variant *variant,
                                const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
-    if (variant->style != STYLE_GENERAL &&
-        variant->style != device->tuning.styles[family->preference])
-        return "the tuning selects another style";
-    if (is_fat(variant->style) && device->info.loop_limit > 0)
-        return "loops end early on this device";
-    if (variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
-        return "there are too many elements";
-    plan->launches = 1;
+    const enum kernel_style tuned_style = device->tuning.styles[family->preference];
+    OBSTACLE_IF(variant->style != STYLE_GENERAL && variant->style != tuned_style,
+                "the tuning selects another style");
+    OBSTACLE_IF(has_long_loops(variant->style) && device->info.loop_limit > 0,
+                "loops end early on this device");
+    OBSTACLE_IF(variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX,
+                "there are too many elements");
+    plan->launches = 1; /* unless the variant changes it */
     return variant->plan(step, device, plan);
 }
 
@@ -97,31 +101,33 @@ const struct variant *variant_for(const struct step *step, const struct healcl_d
 
 const char *step_obstacle(const struct step *step, const struct healcl_device *device)
 {
-    static const char forced[] = "HEALCL_LACKS names it";
-    const struct family *family = family_of(step->kind);
-    const bool has_own = step->kind != STEP_VENDOR; /* kernels that the self-test covers */
-    if (has_own && device->info.failed_families >> family->preference & 1)
-        return device->info.family_failure;
+    static const char forced_off[] = "HEALCL_LACKS names it";
+    const enum kernel_family family = family_of(step->kind)->preference;
+    const bool is_built_in = step->kind != STEP_VENDOR; /* the self-test covers its kernels */
+    OBSTACLE_IF(is_built_in && device->info.failed_families >> family & 1,
+                device->info.family_failure);
     if (!device->programs->forced_unsupported)
         return NULL;
-    if (has_own && device_is_forced_off(device, kernel_family_name(family->preference)))
-        return forced;
+    OBSTACLE_IF(is_built_in && device_is_forced_off(device, kernel_family_name(family)),
+                forced_off);
     for (size_t i = 0; i < step->origins->count; i++)
-        if (device_is_forced_off(device, origin_operation(&step->origins->of[i])->name))
-            return forced;
+        OBSTACLE_IF(device_is_forced_off(device, origin_operation(&step->origins->of[i])->name),
+                    forced_off);
     return NULL;
 }
 
+/* Whether HEALCL_LACKS may contain a name: "all", an operation of the table, or a family of
+ * kernels. The name is not terminated. */
 static bool can_be_unsupported(const struct operation_table *table, const char *name, size_t length)
 {
-    bool found = length == 3 && strncmp(name, "all", length) == 0;
-    const size_t count = operation_count(table);
-    for (size_t i = 0; !found && i < count + FAMILY_COUNT; i++) {
-        const char *known = i < count ? operation_at(table, i)->name
-                                      : kernel_family_name((enum kernel_family)(i - count));
-        found = strlen(known) == length && strncmp(name, known, length) == 0;
+    const size_t op_count = operation_count(table);
+    bool is_known = length == strlen("all") && strncmp(name, "all", length) == 0;
+    for (size_t i = 0; !is_known && i < op_count + FAMILY_COUNT; i++) {
+        const char *known = i < op_count ? operation_at(table, i)->name
+                                         : kernel_family_name((enum kernel_family)(i - op_count));
+        is_known = strlen(known) == length && strncmp(name, known, length) == 0;
     }
-    return found;
+    return is_known;
 }
 
 enum healcl_status unsupported_check(const struct healcl_device *device,

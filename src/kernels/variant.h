@@ -137,7 +137,7 @@ const struct family *family_of(enum step_kind kind);
 
 /* The family at an index, counted from 0. Each family counts once, and those of vendors do not.
  * NULL after the last one. */
-const struct family *family_at(size_t place);
+const struct family *family_at(size_t index);
 
 /* Tunables of the variants of this style in the families of this preference: bit t for enum tunable
  * t. *any: whether such a variant exists. */

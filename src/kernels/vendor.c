@@ -13,7 +13,14 @@ bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct devic
            strstr(info->platform, kernel->device);
 }
 
-/* A kernel with one of its alternatives, and its launch for a step. */
+/*
+ * Manifests give kernels for a step in one of two ways. A vendor's operation has its own kernels:
+ * functions here then get no plan, and use step->vendor. A built-in kind of step has replacements
+ * in the plan's manifests: functions get the plan. A kernel may have several alternatives, launches
+ * with other sizes. A choice is one number for a kernel's index and its alternative: vendor_choice.
+ */
+
+/* The chosen kernel with one of its alternatives, and its launch for a step. */
 struct pick {
     const struct vendor_kernel *kernel;
     const char *name; /* of the alternative */
@@ -22,8 +29,20 @@ struct pick {
     bool is_tuned;   /* the choice was tuned for the device */
 };
 
+static uint32_t kernel_index(uint32_t choice)
+{
+    return choice / VENDOR_ALTERNATIVES_MAX;
+}
+
+static uint32_t alternative_index(uint32_t choice)
+{
+    return choice % VENDOR_ALTERNATIVES_MAX;
+}
+
 /* ---------------------------------------------------------------- which kernel */
 
+/* Sets what expressions of manifests may use: operands' shapes and dtypes, and the step's integers.
+ */
 static void set_values(const struct step *step, struct expression_values *values)
 {
     *values = (struct expression_values){
@@ -40,20 +59,21 @@ static void set_values(const struct step *step, struct expression_values *values
 /* Whether passes have changed a step to a form that docs/VENDORS.md does not describe. */
 static bool is_of_passes(const struct step *step)
 {
-    return (step->kind == STEP_INTT && step->in[5]) ||
-           (step->kind == STEP_MODMUL_AXIS_SUM && step->in[1]->layout.rank != 3);
+    const bool has_factors = step->kind == STEP_INTT && step->in[FACTORS];
+    const bool reps_do_not_share_b =
+        step->kind == STEP_MODMUL_AXIS_SUM && step->in[INPUT_B]->layout.rank != 3;
+    return has_factors || reps_do_not_share_b;
 }
 
-/* Kernels for a step, in the order of their manifests. Without a plan they belong to the step's
- * vendor operation, with a plan to its built-in kind. */
+/* Replacement i of a built-in kind of step, in the order of manifests. NULL after the last one. */
 static const struct vendor_replacement *replacement_at(const struct plan *plan,
                                                        const struct step *step, uint32_t i)
 {
     const struct vendor_operations *all = vendor_of_table(plan->table);
-    const struct vendor_replacement *at = all ? all->replacements[step->kind] : NULL;
-    for (; at && i > 0; i--)
-        at = at->next;
-    return at;
+    const struct vendor_replacement *replacement = all ? all->replacements[step->kind] : NULL;
+    for (; replacement && i > 0; i--)
+        replacement = replacement->next;
+    return replacement;
 }
 
 bool vendor_replaces(const struct plan *plan, const struct step *step)
@@ -61,27 +81,27 @@ bool vendor_replaces(const struct plan *plan, const struct step *step)
     return plan->table && replacement_at(plan, step, 0);
 }
 
-/* NULL after the last one. */
+/* Kernel i that a step may use, in the order of manifests. NULL after the last one. */
 static const struct vendor_kernel *kernel_at(const struct plan *plan, const struct step *step,
                                              uint32_t i)
 {
-    if (!plan)
-        return i < step->vendor->operation->kernel_count ? step->vendor->operation->kernels[i]
-                                                         : NULL;
+    const struct vendor_operation *operation = plan ? NULL : step->vendor->operation;
+    if (operation)
+        return i < operation->kernel_count ? operation->kernels[i] : NULL;
     const struct vendor_replacement *replacement = replacement_at(plan, step, i);
     return replacement ? replacement->kernel : NULL;
 }
 
-/* NULL if the kernel is not for the device, or its alternative is not for the step. Then why has
- * the reason, which is HEALCL_REFUSED if an expression fails. made may hold the launch. */
+/* The launch of a choice for a step. NULL: the kernel is not for the device, or its alternative not
+ * for the step. Then why has the reason, which is HEALCL_REFUSED if an expression fails. A vendor's
+ * operation was planned with its launches. A replacement's launch is made here, in *memory. */
 static const struct vendor_launch *launch_of(const struct plan *plan, const struct step *step,
                                              const struct healcl_device *device, uint32_t choice,
-                                             struct vendor_launch *made, struct healcl_error *why)
+                                             struct vendor_launch *memory, struct healcl_error *why)
 {
-    const uint32_t i = choice / VENDOR_ALTERNATIVES_MAX;
-    const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
+    const uint32_t i = kernel_index(choice), alternative = alternative_index(choice);
     const struct vendor_kernel *kernel = kernel_at(plan, step, i);
-    const struct vendor_launch *launch = made;
+    const struct vendor_launch *launch = memory;
     if (!kernel || alternative >= kernel->alternative_count)
         return NULL;
     const bool is_for_device = vendor_is_for_device(kernel, &device->info);
@@ -94,13 +114,14 @@ static const struct vendor_launch *launch_of(const struct plan *plan, const stru
         struct expression_values values;
         set_values(step, &values);
         vendor_set_alternative(kernel, alternative, &values);
-        if (vendor_launch_make(kernel, &values, made, why) != HEALCL_OK) {
+        if (vendor_launch_make(kernel, &values, memory, why) != HEALCL_OK) {
             error_prefix(why, "%s: kernel '%s': ", kernel->manifest, kernel->kernel);
             return NULL;
         }
+    } else if (alternative == 0) {
+        launch = &step->vendor->launches[i];
     } else {
-        launch = alternative == 0 ? &step->vendor->launches[i]
-                                  : vendor_launch_tuned(step->vendor, i, alternative);
+        launch = vendor_launch_tuned(step->vendor, i, alternative);
     }
     if (launch->possible)
         return launch;
@@ -108,19 +129,20 @@ static const struct vendor_launch *launch_of(const struct plan *plan, const stru
     return NULL;
 }
 
-static bool pick(const struct plan *plan, const struct step *step,
-                 const struct healcl_device *device, uint32_t choice, struct vendor_launch *made,
-                 struct pick *picked, struct healcl_error *why)
+/* Picks a kernel if it can run the step. Returns whether it can; if not, why: see launch_of. */
+static bool try_choice(const struct plan *plan, const struct step *step,
+                       const struct healcl_device *device, uint32_t choice,
+                       struct vendor_launch *memory, struct pick *picked, struct healcl_error *why)
 {
-    const struct vendor_kernel *kernel = kernel_at(plan, step, choice / VENDOR_ALTERNATIVES_MAX);
+    const struct vendor_kernel *kernel = kernel_at(plan, step, kernel_index(choice));
     if (!kernel || device_has_failed(device, kernel))
         return false;
-    picked->launch = launch_of(plan, step, device, choice, made, why);
+    picked->launch = launch_of(plan, step, device, choice, memory, why);
     if (!picked->launch)
         return false;
     picked->kernel = kernel;
     picked->choice = choice;
-    picked->name = kernel->names[choice % VENDOR_ALTERNATIVES_MAX];
+    picked->name = kernel->names[alternative_index(choice)];
     return true;
 }
 
@@ -135,22 +157,22 @@ static uint64_t identity_of(const struct plan *plan, const struct step *step)
  * kernel is NULL if none can. If an expression fails, the step is refused: then refused is
  * HEALCL_REFUSED. */
 static struct pick pick_for(const struct plan *plan, const struct step *step,
-                            const struct healcl_device *device, struct vendor_launch *made,
+                            const struct healcl_device *device, struct vendor_launch *memory,
                             struct healcl_error *refused)
 {
     struct pick picked = {.kernel = NULL};
     struct healcl_error why = {.status = HEALCL_OK};
-    if (plan ? !replacement_at(plan, step, 0)
-             : device_is_forced_off(device, step->vendor->operation->name))
+    const bool has_none = plan ? !replacement_at(plan, step, 0)
+                               : device_is_forced_off(device, step->vendor->operation->name);
+    if (has_none)
         return picked;
-    const uint32_t choice =
-        kernel_choices_find(&device->programs->choices, identity_of(plan, step));
-    if (choice > 0)
-        picked.is_tuned = pick(plan, step, device, choice, made, &picked, &why);
+    const uint32_t tuned = kernel_choices_find(&device->programs->choices, identity_of(plan, step));
+    if (tuned > 0)
+        picked.is_tuned = try_choice(plan, step, device, tuned, memory, &picked, &why);
     for (uint32_t i = 0; !picked.kernel && why.status != HEALCL_REFUSED && kernel_at(plan, step, i);
          i++) {
         healcl_error_clear(&why);
-        (void)pick(plan, step, device, vendor_choice(i, 0), made, &picked, &why);
+        (void)try_choice(plan, step, device, vendor_choice(i, 0), memory, &picked, &why);
     }
     if (!picked.kernel && why.status == HEALCL_REFUSED)
         error_move(refused, &why);
@@ -166,14 +188,18 @@ bool vendor_has_kernel(const struct step *step, const struct healcl_device *devi
 bool vendor_runs_again(const struct step *step, const struct healcl_device *device)
 {
     const struct pick picked = pick_for(NULL, step, device, NULL, NULL);
-    return picked.kernel && *step->vendor->ran == picked.choice + 1;
+    return picked.kernel && *step->vendor->ran == picked.choice + 1; /* 0: none has run */
 }
 
+/* A vendor's operation with a kernel and a body is planned twice: steps of one side are left out.
+ */
 bool step_is_left_out(const struct step *step, const struct healcl_device *device)
 {
     if (step->side == STEP_ALWAYS)
         return false;
-    return (device && vendor_has_kernel(step, device)) != (step->side == STEP_OF_KERNEL);
+    const bool runs_kernel = device && vendor_has_kernel(step, device);
+    const bool is_of_kernel = step->side == STEP_OF_KERNEL;
+    return runs_kernel != is_of_kernel;
 }
 
 /* The kernel's name in traces and reports. */
@@ -190,6 +216,7 @@ static struct manifest_kernel manifest_kernel_of(const struct step *step, const 
 
 /* ---------------------------------------------------------------- native code */
 
+/* A call of a manifest's C function, which enqueues its own commands. */
 struct native_call {
     const struct vendor_kernel *kernel;
     struct healcl_vendor_call call;
@@ -209,6 +236,7 @@ static enum healcl_status call_native(void *context, struct healcl_error *error)
     return HEALCL_OK;
 }
 
+/* Calls native code with the OpenCL memory and the layouts of its tensors. */
 static enum healcl_status launch_native(struct launcher *self, const struct step *step,
                                         const struct pick *picked, struct healcl_error *error)
 {
@@ -250,6 +278,8 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
 
 /* ---------------------------------------------------------------- launches */
 
+/* Adds the launch of the picked kernel to the template that is being made. Native code cannot be
+ * described by a launch: it runs at once. */
 static enum healcl_status choose_picked(struct launcher *self, const struct step *step,
                                         const struct pick *picked, struct healcl_error *error)
 {
@@ -296,7 +326,7 @@ static enum healcl_status choose_operation(struct launcher *self, const struct v
         REFUSE_FOR(error, OPERATION, "it has neither a kernel for %s nor a body",
                    self->device->info.name);
     TRY(choose_picked(self, step, &picked, error));
-    if (step->vendor->ran)
+    if (step->vendor->ran) /* for vendor_runs_again */
         *step->vendor->ran = picked.choice + 1;
     return HEALCL_OK;
 }
@@ -327,34 +357,38 @@ static const struct plan *plan_of_kind(const struct plan *plan, const struct ste
 struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
                                          const struct healcl_device *device)
 {
-    struct vendor_launch made;
-    const struct pick picked = pick_for(plan_of_kind(plan, step), step, device, &made, NULL);
+    struct vendor_launch memory;
+    const struct pick picked = pick_for(plan_of_kind(plan, step), step, device, &memory, NULL);
     return manifest_kernel_of(step, &picked);
 }
 
 enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,
                                       struct healcl_device *device, struct healcl_error *error)
 {
-    struct vendor_launch made;
+    struct vendor_launch memory;
     return device_note_failed(
-        device, pick_for(plan_of_kind(plan, step), step, device, &made, NULL).kernel, error);
+        device, pick_for(plan_of_kind(plan, step), step, device, &memory, NULL).kernel, error);
 }
 
 bool vendor_has_failed(const struct plan *plan, const struct step *step,
                        const struct healcl_device *device)
 {
-    const struct vendor_kernel *kernel;
-    struct vendor_launch made;
+    struct vendor_launch memory;
     if (device->programs->failed_count == 0)
         return false;
     plan = plan_of_kind(plan, step);
-    for (uint32_t i = 0; (kernel = kernel_at(plan, step, i)); i++)
-        if (device_has_failed(device, kernel) &&
-            (!plan || launch_of(plan, step, device, vendor_choice(i, 0), &made, NULL)))
+    for (uint32_t i = 0; kernel_at(plan, step, i); i++) {
+        const bool has_failed = device_has_failed(device, kernel_at(plan, step, i));
+        if (has_failed &&
+            (!plan || launch_of(plan, step, device, vendor_choice(i, 0), &memory, NULL)))
             return true;
+    }
     return false;
 }
 
+/* A replaced built-in step has the checks of all its inputs. A vendor's operation has those that
+ * its body makes. A cached call keeps the checks of the call for which it was planned: they then
+ * refer to that call's tensors, in place of which come the tensors of this one. */
 bool vendor_check_at(const struct plan *plan, const struct step *step, uint32_t i,
                      struct vendor_checked *checked)
 {
@@ -372,7 +406,7 @@ bool vendor_check_at(const struct plan *plan, const struct step *step, uint32_t 
         return false;
     *checked = (struct vendor_checked){check->step, check->input, *check->step.in[check->input]};
     checked->step.in[check->input] = &checked->tensor;
-    if (step->vendor->ran) { /* it was planned for another call */
+    if (step->vendor->ran) { /* a cached call */
         checked->tensor.storage = step->in[check->of]->storage;
         checked->step.arguments[check->input] = step->arguments[check->of];
         checked->step.origins = step->origins;
@@ -383,9 +417,9 @@ bool vendor_check_at(const struct plan *plan, const struct step *step, uint32_t 
 enum healcl_status choose_replacement(struct launcher *self, const struct step *step,
                                       bool *is_chosen, struct healcl_error *error)
 {
-    struct vendor_launch made;
+    struct vendor_launch memory;
     struct healcl_error refused = {.status = HEALCL_OK};
-    const struct pick picked = pick_for(self->plan, step, self->device, &made, &refused);
+    const struct pick picked = pick_for(self->plan, step, self->device, &memory, &refused);
     *is_chosen = picked.kernel != NULL;
     if (*is_chosen)
         return choose_picked(self, step, &picked, error);
@@ -399,24 +433,24 @@ enum healcl_status choose_replacement(struct launcher *self, const struct step *
 void vendor_take_turn(const struct plan *plan, const struct step *step,
                       struct healcl_device *device, uint32_t turn)
 {
-    struct vendor_launch made;
+    struct vendor_launch memory;
     plan = plan_of_kind(plan, step);
-    const struct pick picked = pick_for(plan, step, device, &made, NULL);
+    const struct pick picked = pick_for(plan, step, device, &memory, NULL);
     if (picked.kernel)
-        kernel_choices_set(&device->programs->choices, identity_of(plan, step),
-                           vendor_choice(picked.choice / VENDOR_ALTERNATIVES_MAX,
-                                         turn % picked.kernel->alternative_count));
+        kernel_choices_set(
+            &device->programs->choices, identity_of(plan, step),
+            vendor_choice(kernel_index(picked.choice), turn % picked.kernel->alternative_count));
 }
 
 const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const struct step *step,
                                              const struct healcl_device *device, uint32_t i,
                                              struct healcl_error *why)
 {
-    struct vendor_launch made;
+    struct vendor_launch memory;
     plan = plan_of_kind(plan, step);
     const struct vendor_kernel *kernel = kernel_at(plan, step, i);
-    if (!kernel || pick_for(plan, step, device, &made, NULL).kernel == kernel ||
-        !launch_of(plan, step, device, vendor_choice(i, 0), &made, why))
+    if (!kernel || pick_for(plan, step, device, &memory, NULL).kernel == kernel ||
+        !launch_of(plan, step, device, vendor_choice(i, 0), &memory, why))
         return kernel;
     (void)ERROR(why, HEALCL_DEVICE, "%s",
                 device_has_failed(device, kernel) ? "it could not be built"
