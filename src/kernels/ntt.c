@@ -5,6 +5,10 @@
 #include "core/numbers.h"
 #include "kernels/kernels.h"
 
+/* The axes of a transform: batch, components, moduli, coefficients. A row is all coefficients of
+ * one modulus. */
+enum { AXIS_L, AXIS_R, AXIS_K, AXIS_N };
+
 /* A transform that is being launched. */
 struct transform {
     const struct step *step;
@@ -14,27 +18,29 @@ struct transform {
     int q, twiddles, n_inv, perm; /* slots */
 };
 
-/* The number of groups of rows that get scratch memory at once. It is the most that one allocation
- * can hold. It is one if even one group exceeds an allocation. */
+/* Kernels with scratch memory transform a part of the rows at a time. Rows that must stay together
+ * form a group of `elements` elements. Returns the number of groups that get scratch memory at
+ * once: those that 64 MiB and one allocation can hold, but at least one. */
 static int64_t groups_at_once(const struct healcl_device *device, int64_t groups, int64_t elements)
 {
     enum { ROWS_BYTES = 64 << 20 };
-    const uint64_t most = device_scratch_bytes(device),
-                   bytes = most < ROWS_BYTES ? most : ROWS_BYTES;
-    const int64_t at_once = (int64_t)(bytes / sizeof(uint64_t)) / elements;
-    return at_once < 1 ? 1 : at_once < groups ? at_once : groups;
+    const uint64_t most = device_scratch_bytes(device);
+    const uint64_t bytes = most < ROWS_BYTES ? most : ROWS_BYTES;
+    const int64_t fit = (int64_t)(bytes / sizeof(uint64_t)) / elements;
+    const int64_t at_once = fit < groups ? fit : groups;
+    return at_once < 1 ? 1 : at_once;
 }
 
-/* Returns the slot of scratch memory for *at_once of `groups` groups. */
+/* Adds scratch memory for *at_once of `groups` groups of rows. Returns its slot. */
 static int add_rows(struct launcher *self, const struct transform *transform, int64_t groups,
-                    int64_t rows, int64_t *at_once)
+                    int64_t rows_of_group, int64_t *at_once)
 {
-    const int64_t elements = rows * transform->n;
+    const int64_t elements = rows_of_group * transform->n;
     *at_once = groups_at_once(self->device, groups, elements);
     return template_add_scratch(self, (uint64_t)(*at_once * elements) * sizeof(uint64_t));
 }
 
-/* The number of launches for `groups` groups. */
+/* The number of launches for `groups` groups, at_once in each. */
 static uint32_t rounds_of(const struct healcl_device *device, int64_t groups, int64_t elements)
 {
     const int64_t at_once = groups_at_once(device, groups, elements);
@@ -45,7 +51,7 @@ static uint32_t rounds_of(const struct healcl_device *device, int64_t groups, in
 static int64_t transform_rows(const struct step *step)
 {
     const struct layout *out = &step->out->layout;
-    return out->shape[0] * out->shape[1] * out->shape[2];
+    return out->shape[AXIS_L] * out->shape[AXIS_R] * out->shape[AXIS_K];
 }
 
 /* Begins a job of the variant's program, with a kernel for each direction. Its space is the whole
@@ -72,8 +78,8 @@ static enum healcl_status transform_init(struct launcher *self, const struct var
     const struct layout *out = &step->out->layout;
     *transform = (struct transform){.step = step,
                                     .variant = plan->variant,
-                                    .n = out->shape[3],
-                                    .k = out->shape[2],
+                                    .n = out->shape[AXIS_N],
+                                    .k = out->shape[AXIS_K],
                                     .inverse = step->kind == STEP_INTT};
     if (transform->k > INT32_MAX)
         REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1",
@@ -82,26 +88,29 @@ static enum healcl_status transform_init(struct launcher *self, const struct var
     TRY(derive_transform(self, step, &tables, error));
     transform->q = tables.q;
     transform->twiddles = tables.twiddles;
-    /* An unused table needs a stand-in. */
+    /* Kernels take all tables. One that the step does not have gets a stand-in, which is not read.
+     */
     transform->n_inv = tables.n_inv == SLOT_NONE ? tables.twiddles : tables.n_inv;
     transform->perm = tables.permutation == SLOT_NONE ? tables.q : tables.permutation;
     return HEALCL_OK;
 }
 
-/* Adds the last arguments, which kernels take even if they do not permute. */
+/* Adds the last arguments: q, twiddles, perm, whether there is a permutation, and for the inverse
+ * n_inv. */
 static void add_tables(struct job *job, const struct transform *transform)
 {
     job_add_buffer(job, transform->q);
     job_add_buffer(job, transform->twiddles);
     job_add_buffer(job, transform->perm);
-    job_add_uint(job, transform->step->in[3] != NULL);
+    job_add_uint(job, transform->step->in[PERMUTATION] != NULL);
     if (transform->inverse)
         job_add_buffer(job, transform->n_inv);
 }
 
 /* ---------------------------------------------------------------- any length, any layout */
 
-/* Transforms the rows [first, first + count). scratch: a slot. */
+/* Adds a launch for the rows [first, first + count). A work-group, or a work-item if local_size is
+ * 1, transforms a row in scratch memory, stage by stage. scratch: a slot. */
 static enum healcl_status choose_stages_of_rows(struct launcher *self,
                                                 const struct transform *transform, int scratch,
                                                 int64_t first, int64_t count,
@@ -112,19 +121,19 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
     const uint32_t local_size = self->device->tuning.transform_local_size;
     struct job job;
     transform_begin(&job, self, transform, "ntt_stages", "intt_stages");
-    job.single = false;
+    job.single = false; /* this general kernel always has several work-items */
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job.space.first = (uint64_t)first * n;
     job.space.end = (uint64_t)(first + count) * n;
     job_add_written(&job, scratch);
     job_add_output_operand(&job, STEP_OUT);
     job_add_input_operand(&job, OPERAND_A, INPUT_A);
-    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[INPUT_A]->storage->dtype));
     add_tables(&job, transform);
     job.granule = n;
     if (local_size > 1) { /* one work-group for each row */
         job.space.elements_per_item = n;
-        job.rounds = (n / local_size + 2) * (2 + log2_of(n));
+        job.rounds = (n / local_size + 2) * (2 + log2_of(n)); /* all stages, reading and writing */
         return job_launch_groups(&job, (uint64_t)count, local_size, error);
     }
     /* Eight short rows of a modulus are processed at once, if every compute unit has that many. */
@@ -138,7 +147,7 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
 static const char *plan_stages(const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
-    plan->launches = rounds_of(device, transform_rows(step), step->out->layout.shape[3]);
+    plan->launches = rounds_of(device, transform_rows(step), step->out->layout.shape[AXIS_N]);
     return NULL;
 }
 
@@ -161,36 +170,41 @@ static enum healcl_status choose_stages(struct launcher *self, const struct vari
 }
 
 /* ---------------------------------------------------------------- in registers:
- * cl/ntt/registers.cl */
+ * cl/ntt/registers.cl. A pass computes some stages of a transform. Each work-item keeps a few
+ * elements in registers, and exchanges them with its work-group through local memory. The stages of
+ * long rows are divided into two passes: one over columns, one over contiguous blocks. A lane is
+ * one column or block. */
 
-/* No residue has more bits. A transform's moduli have the dtype of its output, and its input has
- * this dtype or int8. */
+/* The words of kernels: no residue has more bits. A transform's moduli have the dtype of its
+ * output, and its input has this dtype or int8. */
 static uint32_t word_bits(const struct step *step)
 {
     return 8 * (uint32_t)dtype_size(step->out->storage->dtype);
 }
 
-/* Whether consecutive rows are closer together in memory than the elements of a row. */
+/* Whether rows are interleaved: consecutive rows are closer together in memory than the elements of
+ * a row. */
 static bool rows_lie_closer(const struct layout *layout)
 {
-    int axis = layout->shape[2] > 1 ? 2 : 1;
+    const int axis = layout->shape[AXIS_K] > 1 ? AXIS_K : AXIS_R;
     return layout->shape[axis] > 1 && layout->stride[axis] != 0 &&
-           llabs(layout->stride[axis]) < llabs(layout->stride[3]);
+           llabs(layout->stride[axis]) < llabs(layout->stride[AXIS_N]);
 }
 
 /* Log2 of the rows of one l that a work-group processes together, if rows are interleaved. */
 static uint32_t log2_rows(const struct step *step, const struct healcl_device *device)
 {
     const struct layout *out = &step->out->layout;
-    if (!rows_lie_closer(out) && !rows_lie_closer(&step->in[0]->layout))
+    if (!rows_lie_closer(out) && !rows_lie_closer(&step->in[INPUT_A]->layout))
         return 0;
     uint32_t log2 = 0, most = log2_of(device->tuning.transform_rows * 64 / word_bits(step));
-    while (log2 < most && (int64_t)1 << log2 < out->shape[1] * out->shape[2])
+    while (log2 < most && (int64_t)1 << log2 < out->shape[AXIS_R] * out->shape[AXIS_K])
         log2++;
     return log2;
 }
 
-/* Whether local memory has room for the exchanges of a pass. Sets the number of pieces. */
+/* Whether local memory has room for the exchanges of a pass. Words may be exchanged in two pieces,
+ * which takes half the memory. Sets the number of pieces. */
 static bool fits_memory(struct transform_pass *pass, const struct step *step,
                         const struct healcl_device *device)
 {
@@ -204,50 +218,63 @@ static bool fits_memory(struct transform_pass *pass, const struct step *step,
     return false;
 }
 
-/* Fits a pass of `stages` stages, with 2^radix elements in registers, to a device. A work-group has
- * transform_local_size work-items, or more up to `most`, and as many lanes as these allow. If the
- * lanes are too few for this, it has 2^LOG2_LEAST work-items: GPUs run as many at once anyway, and
- * few sizes need few programs. It has at least 2^least lanes. If possible, neighbouring work-items
- * access one cache line. */
+/* What a pass should fit. */
+struct pass_limits {
+    uint32_t stages;
+    uint32_t log2_radix;      /* the most elements of a work-item */
+    uint32_t log2_lanes;      /* that a work-group should have */
+    uint32_t log2_lanes_min;  /* that it must have */
+    int64_t lanes;            /* of the whole transform */
+    uint64_t work_items_most; /* of a work-group */
+};
+
+/* Fits a pass to a device. Returns whether it fits. A work-group has transform_local_size
+ * work-items, or more if the lanes that it should have need them, and as many lanes as these allow.
+ * If the transform has too few lanes for this, a work-group has 2^LOG2_LEAST work-items: GPUs run
+ * as many at once anyway, and few sizes need few programs. If possible, 2^LOG2_NEIGHBOURS
+ * neighbouring work-items access one cache line: then a lane has as many work-items. */
 static bool fit_pass(struct transform_pass *pass, const struct step *step,
-                     const struct healcl_device *device, uint32_t stages, uint32_t radix,
-                     uint32_t wanted, uint32_t least, int64_t lanes, uint64_t most)
+                     const struct healcl_device *device, const struct pass_limits *limits)
 {
-    enum { LOG2_NEIGHBOURS = 3, ROUNDS_MOST = 5, LOG2_LEAST = 5 };
-    const uint32_t local = log2_of(device->tuning.transform_local_size);
+    enum { LOG2_NEIGHBOURS = 3, EXCHANGES_MOST = 5, LOG2_LEAST = 5 };
+    const uint32_t stages = limits->stages,
+                   log2_local = log2_of(device->tuning.transform_local_size);
     uint32_t e = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
-    e = e < radix ? e : radix;
-    while (e < radix && e < stages && stages - e + wanted > local)
+    e = e < limits->log2_radix ? e : limits->log2_radix;
+    while (e < limits->log2_radix && e < stages && stages - e + limits->log2_lanes > log2_local)
         e++;
-    if (stages > ROUNDS_MOST * e)
+    if (stages > EXCHANGES_MOST * e) /* a work-item computes e stages between exchanges */
         return false;
-    *pass = (struct transform_pass){stages, e, wanted, 0, 1};
-    while (stages - e + pass->log2_lanes < local)
+    const uint32_t log2_items_of_lane = stages - e;
+    *pass = (struct transform_pass){
+        .stages = stages, .log2_elements = e, .log2_lanes = limits->log2_lanes, .pieces = 1};
+    while (log2_items_of_lane + pass->log2_lanes < log2_local)
         pass->log2_lanes++;
-    if (lanes < (int64_t)1 << pass->log2_lanes)
-        while (pass->log2_lanes > wanted && stages - e + pass->log2_lanes > LOG2_LEAST)
+    if (limits->lanes < (int64_t)1 << pass->log2_lanes)
+        while (pass->log2_lanes > limits->log2_lanes &&
+               log2_items_of_lane + pass->log2_lanes > LOG2_LEAST)
             pass->log2_lanes--;
-    while ((uint64_t)1 << (stages - e + pass->log2_lanes) > most ||
+    while ((uint64_t)1 << (log2_items_of_lane + pass->log2_lanes) > limits->work_items_most ||
            !fits_memory(pass, step, device))
-        if (pass->log2_lanes-- <= least)
+        if (pass->log2_lanes-- <= limits->log2_lanes_min)
             return false;
     return true;
 }
 
 /* Decides where rows are kept between two passes. That is the output, if its layout suits the
- * columns and the input is not needed there. Otherwise it is scratch memory. */
+ * columns and no pass still reads an input there. Otherwise it is scratch memory. */
 static void plan_between(const struct step *step, const struct healcl_device *device,
                          struct variant_plan *plan)
 {
     const struct layout *out = &step->out->layout;
-    const bool inverse = step->kind == STEP_INTT, permutes = step->in[3] != NULL;
-    const int64_t n = out->shape[3], of_l = out->shape[1] * out->shape[2];
+    const bool inverse = step->kind == STEP_INTT, permutes = step->in[PERMUTATION] != NULL;
+    const int64_t n = out->shape[AXIS_N], rows_of_l = out->shape[AXIS_R] * out->shape[AXIS_K];
     struct transform_passes *passes = &plan->passes;
-    passes->together = rows_lie_closer(inverse ? out : &step->in[0]->layout) &&
-                       (uint64_t)(of_l * n) <= device_scratch_bytes(device) / sizeof(uint64_t);
-    passes->needs_scratch = inverse ? permutes && tensors_overlap(step->in[0], step->out)
-                                    : permutes || rows_lie_closer(out) != passes->together;
-    const int64_t rows = passes->together ? of_l : 1;
+    const bool fits = (uint64_t)(rows_of_l * n) <= device_scratch_bytes(device) / sizeof(uint64_t);
+    passes->interleaves = rows_lie_closer(inverse ? out : &step->in[INPUT_A]->layout) && fits;
+    passes->needs_scratch = inverse ? permutes && tensors_overlap(step->in[INPUT_A], step->out)
+                                    : permutes || rows_lie_closer(out) != passes->interleaves;
+    const int64_t rows = passes->interleaves ? rows_of_l : 1;
     plan->launches =
         passes->needs_scratch ? 2 * rounds_of(device, transform_rows(step) / rows, rows * n) : 2;
 }
@@ -259,32 +286,44 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
                                   struct variant_plan *plan)
 {
     const struct layout *out = &step->out->layout;
-    const int64_t n = out->shape[3], rows = transform_rows(step);
-    const uint32_t log2_n = log2_of((uint64_t)n), blocks = (log2_n + 1) / 2;
-    const uint32_t together = log2_rows(step, device),
-                   line = log2_of(8 * CACHE_LINE / word_bits(step));
-    const uint32_t radix = log2_of(together > 0 ? device->tuning.transform_rows_radix
-                                                : device->tuning.transform_radix);
-    const uint64_t most = device->info.max_work_group_size,
-                   tuned = 2 * (uint64_t)device->tuning.transform_local_size;
+    const int64_t n = out->shape[AXIS_N], rows = transform_rows(step);
+    const uint32_t log2_n = log2_of((uint64_t)n), block_stages = (log2_n + 1) / 2;
+    const uint32_t log2_together = log2_rows(step, device);
+    const uint32_t log2_line = log2_of(8 * CACHE_LINE / word_bits(step)); /* words */
+    const uint64_t most = device->info.max_work_group_size;
+    const uint64_t tuned = 2 * (uint64_t)device->tuning.transform_local_size;
     struct transform_passes *passes = &plan->passes;
     *passes = (struct transform_passes){0};
     if (rows > UINT32_MAX / n) /* elements are counted in 32 bits */
         return "there are too many rows";
-    const int64_t lanes = together > 0 ? out->shape[0] << together : rows;
-    bool fits = fit_pass(&passes->blocks, step, device, log2_n, radix, together, together, lanes,
-                         tuned < most ? tuned : most);
+    struct pass_limits row = {
+        .stages = log2_n,
+        .log2_radix = log2_of(log2_together > 0 ? device->tuning.transform_rows_radix
+                                                : device->tuning.transform_radix),
+        .log2_lanes = log2_together,
+        .log2_lanes_min = log2_together,
+        .lanes = log2_together > 0 ? out->shape[AXIS_L] << log2_together : rows,
+        .work_items_most = tuned < most ? tuned : most};
+    struct pass_limits block = row;
+    block.stages = block_stages;
+    block.log2_lanes_min = 0;
+    block.lanes = INT64_MAX; /* rows of two passes have enough columns and blocks */
+    block.work_items_most = most;
+    struct pass_limits column = block;
+    column.stages = log2_n - block_stages;
+    column.log2_lanes = log2_line; /* neighbouring columns share a cache line */
+    bool fits = fit_pass(&passes->blocks, step, device, &row);
     if (!fits && log2_n > 1)
-        fits =
-            fit_pass(&passes->blocks, step, device, blocks, radix, together, 0, INT64_MAX, most) &&
-            fit_pass(&passes->columns, step, device, log2_n - blocks, radix, line, 0, INT64_MAX,
-                     most);
-    if (!fits) {
+        fits = fit_pass(&passes->blocks, step, device, &block) &&
+               fit_pass(&passes->columns, step, device, &column);
+    if (!fits) { /* one pass by larger work-groups, with fewer lanes */
         passes->columns.stages = 0;
-        fits = fit_pass(&passes->blocks, step, device, log2_n, radix, together, 0, lanes, most);
+        row.log2_lanes_min = 0;
+        row.work_items_most = most;
+        fits = fit_pass(&passes->blocks, step, device, &row);
     }
     passes->blocks.log2_rows =
-        together < passes->blocks.log2_lanes ? together : passes->blocks.log2_lanes;
+        log2_together < passes->blocks.log2_lanes ? log2_together : passes->blocks.log2_lanes;
     if (fits && passes->columns.stages > 0)
         plan_between(step, device, plan);
     return fits ? NULL : "rows are too long for two passes";
@@ -298,20 +337,28 @@ struct rows {
     bool is_between;      /* the memory between the passes */
 };
 
-/* The bound by which kernels track ranges. It follows from the largest modulus known to the
- * host. */
+/* Kernels let values grow to this multiple of the modulus before they reduce them: a word must hold
+ * that. 16 leaves 4 bits of a word free, and 4 leaves 2 bits. It follows from the largest modulus
+ * known to the host. */
 static uint32_t residue_limit(struct launcher *self, const struct step *step)
 {
-    const uint64_t most = launcher_largest(self, step->in[Q]->storage);
+    const uint64_t largest = launcher_largest(self, step->in[Q]->storage);
     const uint32_t bits = word_bits(step);
-    return most == 0 || most >> (bits - 2) > 0 ? 2 : most >> (bits - 4) > 0 ? 4 : 16;
+    const bool is_unknown = largest == 0;
+    if (is_unknown || largest >> (bits - 2) > 0)
+        return 2;
+    return largest >> (bits - 4) > 0 ? 4 : 16;
 }
 
-/* How many bits of a lane come first in the work-item's number, to give neighbours adjacent
- * elements. all: in columns, and if permuted blocks are far apart. */
-static uint32_t lane_first(const struct transform_pass *pass, const struct rows *rows, bool all)
+/* The number of a work-item names its lane and its elements. Returns how many bits of the lane come
+ * first, to give neighbouring work-items adjacent elements of memory. all_lanes: of columns, and if
+ * permuted blocks are far apart. */
+static uint32_t lane_bits_first(const struct transform_pass *pass, const struct rows *rows,
+                                bool all_lanes)
 {
-    return all ? pass->log2_lanes : rows_lie_closer(&rows->layout) ? pass->log2_rows : 0;
+    if (all_lanes)
+        return pass->log2_lanes;
+    return rows_lie_closer(&rows->layout) ? pass->log2_rows : 0;
 }
 
 /* A pass over the rows [first, end). If rows are interleaved, the range has whole l. */
@@ -320,53 +367,61 @@ struct pass_launch {
     const struct transform_pass *pass;
     const struct rows *out, *in;
     bool is_columns, permutes;
-    bool together; /* rows of one l are interleaved in out or in */
+    bool is_interleaved; /* rows of one l are, in out or in */
     int64_t first, end;
 };
 
+/* Defines the constants that cl/ntt/registers.cl is compiled with. */
 static void define_pass(struct job *job, const struct pass_launch *launch)
 {
     const struct transform_pass *pass = launch->pass;
     const struct rows *out = launch->out, *in = launch->in;
     const uint32_t log2_n = log2_of((uint64_t)launch->transform->n);
     const bool inverse = launch->transform->inverse;
-    const bool scatters = launch->permutes && pass->stages < log2_n;
-    const bool all = launch->is_columns;
+    const bool scatters = launch->permutes && pass->stages < log2_n; /* blocks of a row */
     job_define_type(job, "OUT", out->dtype);
     job_define_type(job, "IN", in->dtype);
     job_define_number(job, "WORD_BITS", word_bits(launch->transform->step));
     job_define_number(job, "LIMIT", residue_limit(job->launcher, launch->transform->step));
     job_define_number(job, "LOG2_N", log2_n);
     job_define_number(job, "STAGES", pass->stages);
-    job_define_number(job, "LOG2_E", pass->log2_e);
+    job_define_number(job, "LOG2_E", pass->log2_elements);
     job_define_number(job, "LOG2_LANES", pass->log2_lanes);
     job_define_number(job, "LOG2_ROWS", pass->log2_rows);
-    job_define_number(job, "LOAD_FIRST", lane_first(pass, in, all || (scatters && inverse)));
-    job_define_number(job, "STORE_FIRST", lane_first(pass, out, all || (scatters && !inverse)));
+    job_define_number(job, "LOAD_FIRST",
+                      lane_bits_first(pass, in, launch->is_columns || (scatters && inverse)));
+    job_define_number(job, "STORE_FIRST",
+                      lane_bits_first(pass, out, launch->is_columns || (scatters && !inverse)));
     job_define_number(job, "PIECES", pass->pieces);
     job_define_number(job, "INVERSE", inverse);
     job_define_number(job, "COLUMNS", launch->is_columns);
-    job_define_number(job, "TOGETHER", launch->together);
+    job_define_number(job, "TOGETHER", launch->is_interleaved);
     job_define_number(job, "PERMUTED", launch->permutes);
     job_define_number(job, "FROM_PASS", in->is_between);
     job_define_number(job, "FOR_PASS", out->is_between);
-    job_define_number(job, "IN_ORDER", in->layout.stride[3] == 1);
-    job_define_number(job, "OUT_ORDER", out->layout.stride[3] == 1);
+    job_define_number(job, "IN_ORDER", in->layout.stride[AXIS_N] == 1);
+    job_define_number(job, "OUT_ORDER", out->layout.stride[AXIS_N] == 1);
 }
 
-/* Work-groups share the columns, or blocks, of the rows. */
+/* ceil(count / 2^log2_size), for count above 0. */
+static uint64_t ceiling(int64_t count, uint32_t log2_size)
+{
+    return ((uint64_t)(count - 1) >> log2_size) + 1;
+}
+
+/* The number of work-groups. Each has 2^log2_lanes columns or blocks. If rows are interleaved, its
+ * blocks are the same ones of 2^log2_rows rows. */
 static uint64_t count_groups(const struct pass_launch *launch)
 {
     const struct transform_pass *pass = launch->pass;
     const struct layout *out = &launch->out->layout;
-    const int64_t rows = launch->together ? out->shape[1] * out->shape[2] : 1;
-    const int64_t lanes =
-        (launch->end - launch->first + rows - 1) / rows * (launch->transform->n >> pass->stages);
-    const uint32_t of_set = pass->log2_lanes - pass->log2_rows;
-    if (launch->is_columns)
-        return ((uint64_t)(lanes * rows - 1) >> of_set) + 1;
-    const uint64_t sets = (uint64_t)((rows - 1) >> pass->log2_rows) + 1;
-    return (((uint64_t)(lanes - 1) >> of_set) + 1) * sets;
+    const int64_t rows_of_l = out->shape[AXIS_R] * out->shape[AXIS_K];
+    const int64_t rows = launch->is_interleaved ? rows_of_l : 1; /* that are interleaved */
+    const int64_t lanes_of_row = launch->transform->n >> pass->stages;
+    const int64_t lanes = (launch->end - launch->first + rows - 1) / rows * lanes_of_row;
+    const uint32_t log2_lanes_of_row = pass->log2_lanes - pass->log2_rows;
+    return launch->is_columns ? ceiling(lanes * rows, log2_lanes_of_row)
+                              : ceiling(lanes, log2_lanes_of_row) * ceiling(rows, pass->log2_rows);
 }
 
 /* Adds the launch of a pass. perm: slot of the permutation, for blocks; SLOT_NONE: values are not
@@ -379,16 +434,18 @@ static enum healcl_status choose_pass(struct launcher *self, struct pass_launch 
     const uint32_t bits = word_bits(transform->step);
     int twiddles = transform->twiddles;
     launch->permutes = perm != SLOT_NONE && !launch->is_columns;
-    launch->together =
+    launch->is_interleaved =
         rows_lie_closer(&launch->out->layout) || rows_lie_closer(&launch->in->layout);
-    const bool has_few = launch->is_columns && launch->together; /* twiddles for each modulus */
-    if (bits == 32 || has_few)
+    /* Columns of a pass use 2^stages twiddles of each modulus. If rows are interleaved, neighbours
+     * have different moduli: then these twiddles are stored side by side. */
+    const bool needs_beside = launch->is_columns && launch->is_interleaved;
+    if (bits == 32 || needs_beside)
         twiddles = derive_pass_twiddles(self, transform->step, transform->twiddles,
-                                        has_few ? 1 << pass->stages : 0, bits);
+                                        needs_beside ? 1 << pass->stages : 0, bits);
     struct job job;
     transform_begin(&job, self, transform, "ntt_pass", "intt_pass");
-    space_set_operand(&job.space, 0, &launch->out->layout);
-    space_set_operand(&job.space, 1, &launch->in->layout);
+    space_set_operand(&job.space, OPERAND_OUT, &launch->out->layout);
+    space_set_operand(&job.space, OPERAND_A, &launch->in->layout);
     define_pass(&job, launch);
     job_add_uint(&job, (uint32_t)launch->first);
     job_add_uint(&job, (uint32_t)launch->end);
@@ -399,38 +456,41 @@ static enum healcl_status choose_pass(struct launcher *self, struct pass_launch 
     job_add_buffer(&job, launch->permutes ? perm : transform->perm);
     if (transform->inverse)
         job_add_buffer(&job, transform->n_inv);
-    job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_e;
+    const uint32_t log2_items_of_lane = pass->stages - pass->log2_elements;
+    job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_elements; /* at most */
     return job_launch_groups(&job, count_groups(launch),
-                             (size_t)1 << (pass->stages - pass->log2_e + pass->log2_lanes), error);
+                             (size_t)1 << (log2_items_of_lane + pass->log2_lanes), error);
 }
 
-/* Transforms rows by two passes. */
+/* Transforms rows by two passes: columns then blocks, or for the inverse blocks then columns. With
+ * scratch memory between them, a part of the rows at a time. */
 static enum healcl_status choose_in_two(struct launcher *self, struct transform *transform,
                                         const struct transform_passes *passes,
                                         const struct rows *out, const struct rows *in,
                                         struct healcl_error *error)
 {
     const struct step *step = transform->step;
-    const bool permutes = step->in[3] != NULL, together = passes->together;
-    const int64_t n = transform->n, k = out->layout.shape[2], r = out->layout.shape[1];
-    const int64_t rows = transform_rows(step), step_rows = together ? r * k : 1;
+    const bool permutes = step->in[PERMUTATION] != NULL;
+    const int64_t n = transform->n, k = out->layout.shape[AXIS_K], r = out->layout.shape[AXIS_R];
+    const int64_t rows = transform_rows(step), group_rows = passes->interleaves ? r * k : 1;
+    const int64_t contiguous[] = {r * k * n, k * n, n, 1};  /* strides of [l,r,k,n] */
+    const int64_t interleaved[] = {r * k * n, k, 1, r * k}; /* in memory as [l,n,r,k] */
     int perm = SLOT_NONE;
-    int64_t at_once = rows / step_rows;
+    int64_t at_once = rows / group_rows;
     struct rows between = *out;
     const struct rows *const path[] = {in, &between, out};
     if (permutes)
         TRY(derive_inverse_permutation(self, step, &perm, error));
     if (passes->needs_scratch)
-        between.slot = add_rows(self, transform, at_once, step_rows, &at_once);
+        between.slot = add_rows(self, transform, at_once, group_rows, &at_once);
     between.is_between = true;
-    for (int64_t first = 0; first < rows; first += at_once * step_rows) {
-        const int64_t left = rows - first, most = at_once * step_rows;
+    for (int64_t first = 0; first < rows; first += at_once * group_rows) {
+        const int64_t left = rows - first, most = at_once * group_rows;
         const int64_t end = first + (left < most ? left : most);
         if (passes->needs_scratch) {
-            const int64_t strides[] = {r * k * n, together ? k : k * n, together ? 1 : n,
-                                       together ? r * k : 1};
-            memcpy(between.layout.stride, strides, sizeof strides);
-            between.layout.offset = -first * n;
+            memcpy(between.layout.stride, passes->interleaves ? interleaved : contiguous,
+                   sizeof contiguous);
+            between.layout.offset = -first * n; /* scratch memory begins with row `first` */
         }
         for (int pass = 0; pass < 2; pass++) {
             const bool is_columns = (pass == 1) == transform->inverse;
@@ -453,10 +513,10 @@ static enum healcl_status choose_registers(struct launcher *self, const struct v
     const struct step *step = plan->step;
     struct transform transform;
     TRY(transform_init(self, plan, &transform, error));
-    const struct tensor *a = step->in[0];
+    const struct tensor *a = step->in[INPUT_A];
     const struct rows out = {
         .slot = STEP_OUT, .dtype = step->out->storage->dtype, .layout = step->out->layout};
-    const struct rows in = {.slot = 0, .dtype = a->storage->dtype, .layout = a->layout};
+    const struct rows in = {.slot = INPUT_A, .dtype = a->storage->dtype, .layout = a->layout};
     if (plan->passes.columns.stages > 0)
         return choose_in_two(self, &transform, &plan->passes, &out, &in, error);
     struct pass_launch launch = {.transform = &transform,
@@ -464,7 +524,7 @@ static enum healcl_status choose_registers(struct launcher *self, const struct v
                                  .out = &out,
                                  .in = &in,
                                  .end = transform_rows(step)};
-    return choose_pass(self, &launch, step->in[3] ? transform.perm : SLOT_NONE, error);
+    return choose_pass(self, &launch, step->in[PERMUTATION] ? transform.perm : SLOT_NONE, error);
 }
 
 /* ---------------------------------------------------------------- whole rows, or batches of
@@ -487,23 +547,22 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
                              struct variant_plan *plan)
 {
     (void)plan;
-    int64_t n = step->out->layout.shape[3];
-    if (n < NTT_ROW_MIN)
-        return "rows are shorter than 256";
-    if (transform_rows(step) > UINT32_MAX)
-        return "there are too many rows";
-    return NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t) <=
-                   (int64_t)device->info.max_allocation_bytes
-               ? NULL
-               : "eight rows do not fit into one allocation";
+    int64_t n = step->out->layout.shape[AXIS_N];
+    const int64_t batch_bytes = NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t);
+    OBSTACLE_IF(n < NTT_ROW_MIN, "rows are shorter than 256");
+    OBSTACLE_IF(transform_rows(step) > UINT32_MAX, "there are too many rows");
+    OBSTACLE_IF(batch_bytes > (int64_t)device->info.max_allocation_bytes,
+                "eight rows do not fit into one allocation");
+    return NULL;
 }
 
 /* Whether the rows of one l are interleaved element by element: [l,r,k,n] in memory as
  * [l,n,r,k]. */
 static bool is_interleaved(const struct layout *layout)
 {
-    int64_t r = layout->shape[1], k = layout->shape[2];
-    return r * k > 1 && (k == 1 || layout->stride[2] == 1) && (r == 1 || layout->stride[1] == k);
+    int64_t r = layout->shape[AXIS_R], k = layout->shape[AXIS_K];
+    return r * k > 1 && (k == 1 || layout->stride[AXIS_K] == 1) &&
+           (r == 1 || layout->stride[AXIS_R] == k);
 }
 
 /* The batches of the first compute unit, if each unit has `work_items` work-items. */
@@ -538,11 +597,11 @@ static bool has_direct_rows(const struct transform *transform)
     const struct step *step = transform->step;
     const struct layout *out = &step->out->layout;
     int64_t size = (int64_t)dtype_size(step->out->storage->dtype);
-    bool in_natural_order = transform->inverse || !step->in[3];
+    bool in_natural_order = transform->inverse || !step->in[PERMUTATION];
     bool aligned = out->offset * size % CACHE_LINE == 0;
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = AXIS_L; axis < AXIS_N; axis++)
         aligned = aligned && (out->shape[axis] == 1 || out->stride[axis] * size % CACHE_LINE == 0);
-    return in_natural_order && aligned && out->stride[3] == 1;
+    return in_natural_order && aligned && out->stride[AXIS_N] == 1;
 }
 
 /* Limits the rows of a batch to leave every compute unit a batch, if scratch memory is small.
@@ -565,37 +624,43 @@ struct row_batches {
     bool large; /* the output bypasses the caches */
 };
 
+/* Decides which rows a work-item transforms together, and whether in scratch memory. That is needed
+ * if the output cannot hold intermediate results: then they stay in the caches. */
 static struct row_batches divide_rows(const struct launcher *self,
                                       const struct transform *transform)
 {
     const struct step *step = transform->step;
-    const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
+    const struct layout *out = &step->out->layout, *in = &step->in[INPUT_A]->layout;
     const int64_t row_bytes = pitch_of(transform->n) * word_bits(step) / 8;
-    const int64_t rows = out->shape[1] * out->shape[2]; /* of one l */
+    const int64_t rows_of_l = out->shape[AXIS_R] * out->shape[AXIS_K];
     struct row_batches batches = {.batch_rows = 1};
     batches.interleaved = (is_interleaved(out) ? NTT_OUT_INTERLEAVED : 0) |
                           (is_interleaved(in) ? NTT_IN_INTERLEAVED : 0);
     if (batches.interleaved)
         batches.batch_rows =
-            limit_batch(self, rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS, row_bytes);
+            limit_batch(self, rows_of_l < NTT_BATCH_ROWS ? rows_of_l : NTT_BATCH_ROWS, row_bytes);
     const bool direct = batches.batch_rows == 1 && has_direct_rows(transform);
     /* The inverse of long rows fetches its tiles anyway. */
     batches.large =
         direct && !(transform->inverse && transform->n > NTT_ROW_TILE) &&
         passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
     /* A permuted row is written in random order, which should happen in the caches. */
-    const bool scatters = transform->inverse && step->in[3] && transform->n > NTT_ROW_TILE;
-    if (batches.large || scatters || !direct || step->in[0]->storage == step->out->storage)
+    const bool scatters =
+        transform->inverse && step->in[PERMUTATION] && transform->n > NTT_ROW_TILE;
+    if (batches.large || scatters || !direct || step->in[INPUT_A]->storage == step->out->storage)
         batches.scratch_bytes = batches.batch_rows * row_bytes;
-    batches.work_items = count_work_items(
-        self, out->shape[0] * ((rows + batches.batch_rows - 1) / batches.batch_rows),
-        batches.scratch_bytes);
+    const int64_t batches_of_l = (rows_of_l + batches.batch_rows - 1) / batches.batch_rows;
+    batches.work_items =
+        count_work_items(self, out->shape[AXIS_L] * batches_of_l, batches.scratch_bytes);
     const int64_t most = (int64_t)device_scratch_bytes(self->device);
     if (batches.scratch_bytes > 0 && batches.work_items > most / batches.scratch_bytes)
         batches.work_items = most > batches.scratch_bytes ? most / batches.scratch_bytes : 1;
     return batches;
 }
 
+/* Each work-item transforms some batches of rows. The kernel's parameters: space, out, in, their
+ * element sizes, scratch, whether to use it, q, twiddles, lane twiddles, perm, rows of a batch,
+ * whether the next row is prefetched, n_inv. */
 static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
@@ -614,13 +679,13 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     job_define_number(&job, "INTERLEAVED", batches.interleaved);
     if (batches.interleaved) /* two rows, as in ciphertexts of two components, or any number */
         job_define_number(&job, "BATCH_ROWS", batches.batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
-    job_define_number(&job, "PERMUTED", step->in[3] != NULL);
+    job_define_number(&job, "PERMUTED", step->in[PERMUTATION] != NULL);
     if (batches.large)
         job_define(&job, "LARGE", "");
     job_add_output_operand(&job, STEP_OUT);
     job_add_input_operand(&job, OPERAND_A, INPUT_A);
     job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
-    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[INPUT_A]->storage->dtype));
     if (batches.scratch_bytes > 0)
         job_add_written(&job, template_add_scratch(
                                   self, (uint64_t)(batches.work_items * batches.scratch_bytes)));
@@ -643,14 +708,15 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
 static const char *plan_single(const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
-    uint64_t n = (uint64_t)step->out->layout.shape[3];
+    const uint64_t n = (uint64_t)step->out->layout.shape[AXIS_N];
     (void)plan;
-    if (n < 2)
-        return "rows are shorter than 2";
-    return n * sizeof(uint64_t) <= device->info.local_memory_bytes
-               ? NULL
-               : "a row does not fit into local memory";
+    OBSTACLE_IF(n < 2, "rows are shorter than 2");
+    OBSTACLE_IF(n * sizeof(uint64_t) > device->info.local_memory_bytes,
+                "a row does not fit into local memory");
+    return NULL;
 }
+
+/* For FPGAs: one work-item transforms all rows, one after the other, in local memory. */
 
 static enum healcl_status choose_single(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
@@ -662,7 +728,7 @@ static enum healcl_status choose_single(struct launcher *self, const struct vari
     struct job job;
     transform_begin(&job, self, &transform, "ntt_single", "intt_single");
     job_define_type(&job, "OUT", step->out->storage->dtype);
-    job_define_type(&job, "IN", step->in[0]->storage->dtype);
+    job_define_type(&job, "IN", step->in[INPUT_A]->storage->dtype);
     job_define_number(&job, "LOG2_N", log2_of((uint64_t)transform.n));
     job_add_uint(&job, (uint32_t)rows);
     job_add_output_operand(&job, STEP_OUT);

@@ -59,15 +59,15 @@ struct products {
 /* How work-groups share a pass of cl/ntt/registers.cl over the rows of a transform. */
 struct transform_pass {
     uint32_t stages;
-    uint32_t log2_e;     /* log2 of the elements of a work-item */
-    uint32_t log2_lanes; /* log2 of the columns, or blocks, of a work-group */
-    uint32_t log2_rows;  /* log2 of the rows of one l that these belong to */
-    uint32_t pieces;     /* each exchange moves a word in this number of parts */
+    uint32_t log2_elements; /* that a work-item keeps in registers */
+    uint32_t log2_lanes;    /* columns, or blocks, of a work-group */
+    uint32_t log2_rows;     /* rows of one l that these belong to */
+    uint32_t pieces;        /* each exchange moves a word in this number of parts */
 };
 
 struct transform_passes {
     struct transform_pass columns, blocks; /* if columns has no stages, there is only one pass */
-    bool together;      /* the intermediate result has the rows of one l interleaved */
+    bool interleaves;   /* the intermediate result has the rows of one l interleaved */
     bool needs_scratch; /* the passes need a buffer between them */
 };
 
