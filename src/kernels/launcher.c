@@ -15,20 +15,26 @@ enum {
     BYTES_MAX = 64 << 20 /* of templates */
 };
 
+enum { SCALARS_MAX = 3 /* inputs of a step that are scalars */ };
+
 /* What a bound step has of its own. The arguments of kernel objects stay set between its runs. */
 struct kept {
     uint64_t epoch; /* of the derived tables */
     struct derived *tables[TABLES_MAX];
-    uint64_t scratch[SCRATCH_MAX]; /* serials */
+    /* Of a cached call, which has others in its next run. */
+    const struct storage *storages[STEP_OPERANDS];
+    int64_t scalars[SCALARS_MAX][2]; /* values and indices */
+    uint64_t scratch[SCRATCH_MAX];   /* serials */
     size_t count;
     struct kernel_object objects[]; /* by launch */
 };
 
-/* A step of the plan that has run. */
+/* A step of the plan that has run, or of a cached call. */
 struct bound_step {
     struct template *template; /* NULL: it has not run, or must be chosen again */
     struct kept *kept;         /* from the second run on; or NULL */
-    uint64_t fact;             /* modulus_bits at that time */
+    uint64_t facts;            /* at that time */
+    uint64_t call;             /* step.call */
 };
 
 /* ---------------------------------------------------------------- bound steps */
@@ -62,22 +68,48 @@ static void forget_step(struct launcher *self, struct bound_step *bound)
 static void forget_all(struct launcher *self)
 {
     struct templates *templates = &self->templates;
-    for (size_t i = 0; templates->bound && i < self->plan->step_count; i++)
+    for (size_t i = 0; i < templates->bound_count; i++)
         forget_step(self, &templates->bound[i]);
     for (size_t i = 0; templates->buckets && i < TEMPLATE_BUCKETS; i++)
-        while (templates->buckets[i]) {
-            struct template *template = templates->buckets[i];
-            templates->buckets[i] = template->next;
+        while (templates->buckets[i].first) {
+            struct template *template = templates->buckets[i].first;
+            templates->buckets[i].first = template->next;
             template_free(self, template);
         }
     templates->bytes = 0;
     templates->epoch = self->device->choices_epoch;
 }
 
+static void bind(struct templates *templates, size_t count)
+{
+    if (!templates->bound)
+        templates->bound = calloc(count, sizeof(struct bound_step));
+    templates->bound_count = templates->bound ? count : 0;
+}
+
 void launcher_bind_steps(struct launcher *self)
 {
-    if (!self->templates.bound)
-        self->templates.bound = calloc(self->plan->step_count + 1, sizeof(struct bound_step));
+    self->templates.runs_again = true;
+    bind(&self->templates, self->plan->step_count + 1);
+}
+
+/* Where a step is bound, or NULL. at: the step of the plan that it belongs to. */
+static struct bound_step *bound_of(struct launcher *self, const struct step *at,
+                                   const struct step *step)
+{
+    struct templates *all = &self->templates;
+    if (all->runs_again)
+        return all->bound_count > 0 ? &all->bound[at - self->plan->steps] : NULL;
+    if (step->call == 0)
+        return NULL;
+    bind(all, CACHED_CALLS_MAX);
+    struct bound_step *bound =
+        all->bound_count > 0 ? &all->bound[step->call % CACHED_CALLS_MAX] : NULL;
+    if (bound && bound->call != step->call)
+        forget_step(self, bound);
+    if (bound)
+        bound->call = step->call;
+    return bound;
 }
 
 /* ---------------------------------------------------------------- what a template depends on */
@@ -88,14 +120,17 @@ enum {
     KEY_WORDS = HEAD_WORDS + STEP_OPERANDS * OPERAND_WORDS
 };
 
-/* The bits of the largest modulus, if the host knows it: kernels rely on this bound. */
-static uint64_t modulus_bits(struct launcher *self, const struct step *step)
+/* What is known of a step's values: also the bits of the largest modulus, if the host knows it.
+ * Kernels rely on all of this. */
+static uint64_t facts_of(struct launcher *self, const struct step *step)
 {
     const int i = step_traits[step->kind].moduli;
-    if (i == 0 || !step->in[i] || step->in[i]->storage->scalars)
-        return 0;
-    const uint64_t largest = launcher_largest(self, step->in[i]->storage);
-    return largest > 0 ? log2_of(largest) + 1 : 0;
+    uint64_t largest = 0;
+    if (i > 0 && step->in[i] && !step->in[i]->storage->scalars)
+        largest = launcher_largest(self, step->in[i]->storage);
+    return (largest > 0 ? (uint64_t)log2_of(largest) + 1 : 0) << 8 |
+           (uint64_t)step->residues << 16 | (uint64_t)step->nonnegative << 24 |
+           (uint64_t)step->zeros << 32;
 }
 
 /* The first operand with the same storage. */
@@ -143,11 +178,10 @@ static int64_t offset_key(const struct step *step, int operand, int first)
 }
 
 /* The key does not contain indices of scalars: see job_move_scalar. */
-static size_t make_key(const struct step *step, uint64_t fact, uint64_t key[KEY_WORDS])
+static size_t make_key(const struct step *step, uint64_t facts, uint64_t key[KEY_WORDS])
 {
     size_t words = HEAD_WORDS;
-    key[0] = (uint64_t)step->kind | fact << 8 | (uint64_t)step->residues << 16 |
-             (uint64_t)step->nonnegative << 24 | (uint64_t)step->zeros << 32;
+    key[0] = (uint64_t)step->kind | facts;
     key[1] = (uint64_t)step->value[0];
     key[2] = (uint64_t)step->value[1];
     key[3] = 0;
@@ -211,32 +245,40 @@ static enum healcl_status make(struct launcher *self, const struct step *step, b
     return HEALCL_OK;
 }
 
-/* Finds the template of a step, or makes one. If it serves this step only, its key is empty. */
+/* Finds the template of a step, or makes one. If it serves this step only, its key is empty: also
+ * if the plan does not run again, and this is the first step like it. */
 static enum healcl_status find_or_make(struct launcher *self, const struct step *step,
-                                       bool replaceable, uint64_t fact, struct template **result,
+                                       bool replaceable, uint64_t facts, struct template **result,
                                        struct healcl_error *error)
 {
     uint64_t key[KEY_WORDS];
     struct templates *all = &self->templates;
+    bool is_kept = all->runs_again;
     if (step->kind == STEP_VENDOR || (replaceable && vendor_replaces(self->plan, step)))
         return make(self, step, replaceable, key, 0, result, error);
     if (!all->buckets)
-        all->buckets = calloc(TEMPLATE_BUCKETS, sizeof(struct template *));
+        all->buckets = calloc(TEMPLATE_BUCKETS, sizeof *all->buckets);
     NEED_MEMORY(all->buckets, error);
-    const size_t words = make_key(step, fact, key), bytes = words * sizeof *key;
+    const size_t words = make_key(step, facts, key), bytes = words * sizeof *key;
     const uint64_t hash = XXH3_64bits(key, bytes);
-    struct template **bucket = &all->buckets[hash % TEMPLATE_BUCKETS], *found = *bucket;
+    struct template_bucket *bucket = &all->buckets[hash % TEMPLATE_BUCKETS];
+    struct template *found = bucket->first;
     while (found && (found->hash != hash || found->key_words != words ||
                      memcmp(found->key, key, bytes) != 0))
         found = found->next;
-    if (!found) {
-        TRY(make(self, step, replaceable, key, words, &found, error));
-        found->hash = hash;
-        found->next = *bucket;
-        *bucket = found;
-        all->bytes += found->bytes;
+    if (found) {
+        *result = found;
+        return HEALCL_OK;
     }
-    *result = found;
+    is_kept = is_kept || bucket->latest == hash;
+    bucket->latest = hash;
+    TRY(make(self, step, replaceable, key, is_kept ? words : 0, result, error));
+    if (!is_kept)
+        return HEALCL_OK;
+    (*result)->hash = hash;
+    (*result)->next = bucket->first;
+    bucket->first = *result;
+    all->bytes += (*result)->bytes;
     return HEALCL_OK;
 }
 
@@ -267,6 +309,7 @@ static void keep(struct launcher *self, struct bound_step *bound)
     for (launch = template->launches; launch && is_whole; launch = launch->next, object++) {
         object->id = launch->kernel ? kernel_create(self->device, launch->kernel, &code) : NULL;
         object->serials = next;
+        object->count = launch->launch.argument_count;
         next += launch->launch.argument_count;
         is_whole = object->id != NULL;
     }
@@ -275,6 +318,29 @@ static void keep(struct launcher *self, struct bound_step *bound)
 }
 
 /* ---------------------------------------------------------------- running */
+
+/* Forgets what the latest run of a cached call has set and found, and this run must not use. */
+static void take_operands(struct kept *kept, const struct step *step)
+{
+    bool has_others = false;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct storage *storage = step->operands[i] ? step->operands[i]->storage : NULL;
+        if (kept->storages[i] != storage)
+            kept->epoch = UINT64_MAX;
+        kept->storages[i] = storage;
+    }
+    for (int i = 0; i < SCALARS_MAX; i++) {
+        if (is_scalar(step, i) && step->in[i]) {
+            const int64_t now[2] = {scalar_value(step, i), step->in[i]->layout.offset};
+            has_others |= memcmp(kept->scalars[i], now, sizeof now) != 0;
+            memcpy(kept->scalars[i], now, sizeof now);
+        }
+    }
+    for (size_t i = 0; has_others && i < kept->count; i++)
+        for (uint32_t j = 0; j < kept->objects[i].count; j++)
+            if (kept->objects[i].serials[j] == VALUE_SERIAL)
+                kept->objects[i].serials[j] = 0;
+}
 
 /* The memory that the step had before, if it is free: then arguments do not change. */
 static enum healcl_status acquire_scratch(struct launcher *self, struct template_run *run,
@@ -329,20 +395,24 @@ enum healcl_status launch_step(struct launcher *self, const struct step *at,
     derived_limit(self);
     if (all->epoch != self->device->choices_epoch || all->bytes > BYTES_MAX)
         forget_all(self);
-    const uint64_t fact = modulus_bits(self, step);
-    struct bound_step unbound = {.template = NULL};
-    struct bound_step *bound = all->bound ? &all->bound[at - self->plan->steps] : &unbound;
-    if (bound->template && bound->fact != fact)
+    const uint64_t facts = facts_of(self, step);
+    struct bound_step unbound = {.template = NULL}, *bound = bound_of(self, at, step);
+    bound = bound ? bound : &unbound;
+    if (bound->template && bound->facts != facts)
         forget_step(self, bound);
     if (bound->template && !bound->kept)
         keep(self, bound);
     if (!bound->template)
-        TRY(find_or_make(self, step, at == step, fact, &bound->template, error));
-    bound->fact = fact;
+        TRY(find_or_make(self, step, at == step, facts, &bound->template, error));
+    bound->facts = facts;
+    if (bound->kept && step->call > 0)
+        take_operands(bound->kept, step);
     const bool is_done = bound->template->is_done;
+    const bool is_own = step->call > 0 && bound->template->key_words == 0;
     const enum healcl_status status =
         is_done ? HEALCL_OK : run_template(self, bound->template, step, bound->kept, error);
-    if (status != HEALCL_OK || is_done || bound == &unbound) /* another kernel may serve then */
+    if (status != HEALCL_OK || is_done || is_own ||
+        bound == &unbound) /* another kernel may serve */
         forget_step(self, bound);
     if (status == HEALCL_OK)
         launcher_storage_written(self, step->out->storage);

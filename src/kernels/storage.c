@@ -42,8 +42,9 @@ enum healcl_status launcher_buffer(struct launcher *self, const struct storage *
     } else if (launcher_place(self, storage, &place))
         TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
                                      &memory->buffer, error));
-    else if (!self->templates.bound || !device_buffer_take(self->device, memory->serial,
-                                                           storage_bytes(storage), &memory->buffer))
+    else if (!self->templates.runs_again ||
+             !device_buffer_take(self->device, memory->serial, storage_bytes(storage),
+                                 &memory->buffer))
         TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
                                        error));
     memory->serial = memory->buffer.serial;
@@ -89,7 +90,7 @@ void launcher_storage_release(struct launcher *self, const struct storage *stora
     struct device_storage *memory = &self->storages[storage->id];
     if (!memory->buffer.memory && !memory->contents && !memory->derived)
         return; /* queues have thousands of storages that are never used */
-    if (!self->templates.bound || !memory->source) {
+    if (!self->templates.runs_again || !memory->source) {
         launcher_storage_written(self, storage); /* and the next storage with this id, if any */
         derived_forget(self, memory);
     }

@@ -244,7 +244,7 @@ enum healcl_status template_run(struct launcher *self, const struct template_run
     }
     for (launch = first; launch && !is_ahead; launch = launch->next)
         TRY(device_enqueue(device, &launch->launch, launch->kernel, own ? own++ : NULL, error));
-    for (launch = first; launch && !self->templates.bound; launch = launch->next)
+    for (launch = first; launch && !self->templates.runs_again; launch = launch->next)
         device_buffer_release(device, &launch->space_memory);
     return HEALCL_OK;
 }

@@ -211,7 +211,6 @@ static enum healcl_status set_arguments(struct healcl_device *device, const stru
                                         const struct kernel *kernel,
                                         const struct kernel_object *own, struct healcl_error *error)
 {
-    enum { VALUE_SERIAL = 1 }; /* a value does not change once it is set */
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct buffer *buffer = launch->arguments[i].buffer;
         const uint64_t serial = buffer ? buffer->serial : VALUE_SERIAL;

@@ -141,6 +141,7 @@ bool eager_plan_forget(struct eager_plan *eager)
         arena_clear(eager->kept.arena);
         eager->kept.count = 0;
         memset(eager->kept.buckets, 0, sizeof eager->kept.buckets);
+        memset(eager->kept.latest, 0, sizeof eager->kept.latest);
     }
     if (plan->constants.count < EAGER_CONSTANTS_MAX / 2)
         return false;

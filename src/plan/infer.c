@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "plan/cached_call.h"
+
 /* ---------------------------------------------------------------- arguments by name */
 
 int index_of(const struct call *call, const char *name)
@@ -223,8 +225,17 @@ enum healcl_status infer(struct call *call, struct healcl_error *error)
 #undef OPERATION
 #undef FORM
     };
+    const enum operation_id id = form_id(call->form);
+    const size_t first = call->planner->plan->step_count;
+    struct call_key key;
+    enum healcl_status status = HEALCL_OK;
+    const bool has_key = id < OPERATION_COUNT && call_key(call, &key);
+    if (has_key && cached_call_repeat(call, &key, &status, error))
+        return status;
     if (!call->form->operation->dtypes.by_parameter)
         TRY(check_dtypes(call, error));
-    enum operation_id id = form_id(call->form);
-    return (id < OPERATION_COUNT ? functions[id] : call->form->operation->infer)(call, error);
+    TRY((id < OPERATION_COUNT ? functions[id] : call->form->operation->infer)(call, error));
+    if (has_key)
+        cached_call_keep(call, &key, first);
+    return HEALCL_OK;
 }

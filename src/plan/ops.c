@@ -341,7 +341,7 @@ enum healcl_status form_of_entry(const struct operation_table *table, const stru
     bool named = false;
     const struct form *form;
     for (size_t i = 0; (form = form_at(table, i)); i++) {
-        if (strcmp(form->name, name) != 0)
+        if (*form->name != *name || strcmp(form->name, name) != 0)
             continue;
         named = true;
         if (form->parameter_count != entry->argument_count)

@@ -100,10 +100,21 @@ static void count_transfer(struct planner *planner, const struct step *step)
     }
 }
 
+enum healcl_status planner_append_step(struct planner *planner, const struct step *step,
+                                       struct healcl_error *error)
+{
+    struct plan *plan = planner->plan;
+    NEED_MEMORY(ARRAY_GROW(plan->steps, plan->step_count, &planner->step_capacity), error);
+    struct step *added = &plan->steps[plan->step_count++];
+    *added = *step;
+    planner->segment->step_count++;
+    count_transfer(planner, added);
+    return values_follow(&planner->values, added, error);
+}
+
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error)
 {
-    struct plan *plan = planner->plan;
     if (step->kind != STEP_RELEASE) {
         enum healcl_status status = count_work(planner, step, error);
         THEN(status, count_scratch(planner, step, error));
@@ -113,12 +124,7 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
             return status;
         }
     }
-    NEED_MEMORY(ARRAY_GROW(plan->steps, plan->step_count, &planner->step_capacity), error);
-    struct step *added = &plan->steps[plan->step_count++];
-    *added = *step;
-    planner->segment->step_count++;
-    count_transfer(planner, added);
-    return values_follow(&planner->values, added, error);
+    return planner_append_step(planner, step, error);
 }
 
 enum healcl_status plan_view(struct plan *plan, struct storage *storage,

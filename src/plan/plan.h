@@ -80,7 +80,8 @@ enum {
     STEP_OPERANDS,
     NO_INPUT = -1,     /* where an input's index could stand */
     STEP_PRODUCTS = 3, /* of a STEP_MULTIPLY_ADD */
-    STEP_PRODUCT_AXES = 4
+    STEP_PRODUCT_AXES = 4,
+    CACHED_CALLS_MAX = 2048
 };
 
 /* What is known about the elements that a step writes. */
@@ -166,6 +167,9 @@ struct step {
      * step. */
     uint16_t zeros;
     int64_t value[2];
+    /* The cached call that made it; 0: none. Steps of one call differ in their operands' storages,
+     * in scalars and in facts. */
+    uint64_t call;
     const struct payload *payload;
     /* STEP_UPLOAD and STEP_DOWNLOAD: the name in the transcript, in double quotes */
     const char *tensor_name;

@@ -10,14 +10,13 @@
 /* Default limit of elements that an operation may visit: hours on a fast device. */
 #define WORK_LIMIT_DEFAULT (UINT64_C(1) << 42)
 
-enum { CACHED_CALLS_MAX = 256 };
-
-/* Cached steps of calls of vendors' operations. A later call with arguments of the same shapes,
- * layouts and integers takes one step and does not read the manifest (vendor/cached_call.c). */
+/* Cached plans of calls: cached_call.h. */
 struct cached_calls {
     struct arena *arena;
-    uint32_t count; /* above CACHED_CALLS_MAX all are forgotten, together with the steps */
-    const struct cached_call *buckets[CACHED_CALLS_MAX]; /* by hash */
+    uint32_t count;  /* above CACHED_CALLS_MAX all are forgotten, together with the steps */
+    uint64_t serial; /* of the latest one: step.call */
+    struct cached_call *buckets[CACHED_CALLS_MAX]; /* by hash */
+    uint64_t latest[CACHED_CALLS_MAX];             /* hashes of calls that were planned */
     /* Whether the device repeats its latest launch for a STEP_VENDOR step. The executor of the
      * steps sets this function. */
     bool (*runs_again)(const struct step *step, const struct healcl_device *device);
@@ -89,6 +88,10 @@ struct step planner_step(const struct planner *planner, enum step_kind kind,
 /* Adds a step. Refuses one beyond the limits, and names its first argument. */
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error);
+
+/* As planner_add_step, for a step that is known to be within the limits. */
+enum healcl_status planner_append_step(struct planner *planner, const struct step *step,
+                                       struct healcl_error *error);
 
 /* Plans an operation up to its result, but does not bind the result to a name. The caller sets
  * call->planner and call->entry. Sets call->form and the members after it. */

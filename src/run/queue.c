@@ -202,8 +202,8 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
     argument->kind = ARGUMENT_DEVICE_TENSOR;
     argument->tensor.name = "";
     argument->tensor.has_dtype = false;
-    return plan_view(&queue->eager.plan, tensor->view.storage, &tensor->view.layout,
-                     &argument->tensor.bound, error);
+    argument->tensor.bound = &tensor->view;
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- calls */

@@ -57,9 +57,9 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
 enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
                                      uint32_t count, struct healcl_error *error);
 
-/* Adds an argument to the entry. Steps keep their own view of a tensor, because its handle may
- * be released before they run. Errors: HEALCL_USAGE for a tensor that is mapped, or of another
- * queue. */
+/* Sets an argument of the entry. No step may refer to the view of the handle once it has been
+ * enqueued, but downloads, which copy it. Errors: HEALCL_USAGE for a tensor that is mapped, or of
+ * another queue. */
 enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
                                     const struct healcl_tensor *tensor, struct healcl_error *error);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/cached_call.h"
 #include "vendor/vendor.h"
 
 /* ---------------------------------------------------------------- a kernel's launch */
@@ -525,8 +526,7 @@ static void forget_out(struct call *call)
 static bool may_cache(const struct call *call)
 {
     const struct vendor_operation *operation = operation_of(call);
-    if (!call->planner->kept || operation->kernel_count == 0 ||
-        wants_contiguous(operation, VENDOR_OUT, call->result))
+    if (operation->kernel_count == 0 || wants_contiguous(operation, VENDOR_OUT, call->result))
         return false;
     for (int i = 0; i < STEP_INPUTS; i++) {
         const struct tensor *tensor =
@@ -554,8 +554,8 @@ static enum healcl_status keep_layouts(struct arena *arena, struct expression_va
 }
 
 /* Plans a call and adds its plan to the cache. */
-static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
-                                      struct healcl_error *error)
+static enum healcl_status add_to_keep(struct call *call, const struct call_key *key,
+                                      uint64_t bytes_before, struct healcl_error *error)
 {
     struct planner *planner = call->planner;
     struct arena *arena = planner->kept->arena;
@@ -569,12 +569,17 @@ static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
     TRY(add_sides(call, made, arena, error));
     if (made->tuned)
         TRY(keep_layouts(arena, &made->tuned->values, error));
-    const struct vendor_plan plan = {.call = made,
-                                     .out = call->result->layout,
-                                     .bytes = planner->plan->bytes_peak - bytes_before};
+    struct vendor_plan *plan = arena_alloc(arena, sizeof *plan);
+    NEED_MEMORY(plan, error);
+    *plan = (struct vendor_plan){.call = made,
+                                 .out = call->result->layout,
+                                 .bytes = planner->plan->bytes_peak - bytes_before};
     if (planner->plan->bytes_peak < peak)
         planner->plan->bytes_peak = peak;
-    return cached_call_add(call, &plan, error);
+    struct cached_call *kept = cached_call_add(planner->kept, key);
+    NEED_MEMORY(kept, error);
+    kept->vendor_plan = plan;
+    return HEALCL_OK;
 }
 
 /* Adds the one step of a cached call. *is_added is false if the kernel that ran last cannot run
@@ -606,7 +611,9 @@ static enum healcl_status add_cached(struct call *call, const struct vendor_plan
     return HEALCL_OK;
 }
 
-static enum healcl_status add_call(struct call *call, bool is_kept, struct healcl_error *error)
+/* key: to keep the call's plan; or NULL. */
+static enum healcl_status add_call(struct call *call, const struct call_key *key,
+                                   struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     const uint64_t bytes_before = call->planner->bytes_live;
@@ -619,8 +626,8 @@ static enum healcl_status add_call(struct call *call, bool is_kept, struct healc
         TRY(make_out(call, &values, error));
     if (layout_elements(&call->result->layout) == 0)
         return HEALCL_OK;
-    if (!is_kept && may_cache(call)) {
-        TRY(add_to_keep(call, bytes_before, error));
+    if (key && may_cache(call)) {
+        TRY(add_to_keep(call, key, bytes_before, error));
     } else {
         struct arena *arena = call->planner->plan->arena;
         TRY(make_call(call, arena, &made, error));
@@ -632,13 +639,15 @@ static enum healcl_status add_call(struct call *call, bool is_kept, struct healc
 
 enum healcl_status infer_vendor(struct call *call, struct healcl_error *error)
 {
-    const struct vendor_plan *kept = cached_call_find(call);
+    struct call_key key;
+    const bool has_key = call_key(call, &key);
+    const struct cached_call *kept = has_key ? cached_call_find(call->planner->kept, &key) : NULL;
     bool is_added = false;
     if (kept)
-        TRY(add_cached(call, kept, &is_added, error));
+        TRY(add_cached(call, kept->vendor_plan, &is_added, error));
     if (is_added)
         return HEALCL_OK;
-    enum healcl_status status = add_call(call, kept, error);
+    enum healcl_status status = add_call(call, has_key && !kept ? &key : NULL, error);
     call->planner->side = STEP_ALWAYS;
     call->planner->vendor = NULL;
     call->planner->outer = NULL;

@@ -161,12 +161,6 @@ struct vendor_plan {
     uint64_t bytes;    /* peak of its steps, besides the tensors that existed before */
 };
 
-/* Finds the plan of a call that differs only in its tensors' storages. Returns NULL if there is
- * none. */
-const struct vendor_plan *cached_call_find(const struct call *call);
-enum healcl_status cached_call_add(const struct call *call, const struct vendor_plan *plan,
-                                   struct healcl_error *error);
-
 /* A manifest's kernel for a built-in kind of step. */
 struct vendor_replacement {
     struct expression_names names;

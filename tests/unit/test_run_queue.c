@@ -368,8 +368,21 @@ static enum healcl_status call_all(struct healcl_queue *queue, const struct roun
     return status;
 }
 
+/* Runs a test on the device as a GPU, with transforms in two passes. */
+static void with_gpu(void (*test)(struct healcl_device *))
+{
+    struct healcl_device *gpu;
+    setenv("HEALCL_AS", "gpu", 1);
+    setenv("HEALCL_TUNING", "transform_tile=256", 1);
+    OK(device_open(helper_loader(), NULL, &gpu, &error));
+    unsetenv("HEALCL_AS");
+    unsetenv("HEALCL_TUNING");
+    test(gpu);
+    healcl_device_close(gpu);
+}
+
 /* Whatever is kept of a call, another one like it takes its own integers and contents. */
-static void calls_take_their_own_values(void **state)
+static void calls_take_their_own_values_on(struct healcl_device *gpu)
 {
     static const struct round rounds[] = {{{12289, 40961}, 5, 4, 3, 97},
                                           {{12289, below_62}, 5, 4, 3, 101},
@@ -378,13 +391,6 @@ static void calls_take_their_own_values(void **state)
                                           {{40961, 257}, 0, 7, below_62, INT64_MAX},
                                           {{below_62, above_62}, 9, 2, -5, below_62}};
     static struct answers got, expected;
-    (void)state;
-    setenv("HEALCL_AS", "gpu", 1);
-    setenv("HEALCL_TUNING", "transform_tile=256", 1); /* transforms in two passes */
-    struct healcl_device *gpu;
-    OK(device_open(helper_loader(), NULL, &gpu, &error));
-    unsetenv("HEALCL_AS");
-    unsetenv("HEALCL_TUNING");
     struct healcl_queue *queue = open_queue(gpu), *reference = open_queue(NULL);
     for (int i = 0; i < 2 * (int)(sizeof rounds / sizeof *rounds); i++) {
         const struct round *round = &rounds[i / 2];
@@ -393,7 +399,126 @@ static void calls_take_their_own_values(void **state)
     }
     close_queue(queue);
     close_queue(reference);
-    healcl_device_close(gpu);
+}
+
+static void calls_take_their_own_values(void **state)
+{
+    (void)state;
+    with_gpu(calls_take_their_own_values_on);
+}
+
+/* ---------------------------------------------------------------- calls in any order */
+
+enum { ORDER_TENSORS = 4, ORDER_ROWS = 3, ORDER_COLUMNS = 8, ORDER_CALLS = 3000 };
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    *state = *state * 6364136223846793005 + 1442695040888963407;
+    return (*state >> 33) % below;
+}
+
+static struct healcl_tensor *draw_tensor(struct healcl_queue *queue, uint64_t *state)
+{
+    int64_t elements[ORDER_ROWS * ORDER_COLUMNS];
+    const bool is_signed = draw(state, 2);
+    for (int i = 0; i < ORDER_ROWS * ORDER_COLUMNS; i++)
+        elements[i] = (int64_t)draw(state, UINT32_MAX) * (1 << draw(state, 31)) *
+                      (is_signed && i % 3 == 0 ? -1 : 1);
+    return create_tensor(queue, 2, (int64_t[]){ORDER_ROWS, ORDER_COLUMNS}, elements);
+}
+
+static int64_t draw_modulus(uint64_t *state)
+{
+    static const int64_t all[] = {97, 12289, (INT64_C(1) << 60) - 1, above_62, INT64_MAX};
+    return all[draw(state, sizeof all / sizeof *all)];
+}
+
+/* Calls a product, sum or remainder of tensors or scalars, in place or not, to an old tensor or
+ * to a new one. All may be two rows of other tensors. */
+static void call_drawn(struct healcl_queue *queue, uint64_t *state, struct healcl_tensor **tensors,
+                       struct healcl_tensor *moduli)
+{
+    static const char *const names[] = {"modmul", "modsum", "modneg", "modmul", "mod"};
+    const int64_t first = (int64_t)draw(state, 2);
+    const struct healcl_index rows = {.kind = HEALCL_INDEX_SLICE,
+                                      .has_start = true,
+                                      .start = first,
+                                      .has_stop = true,
+                                      .stop = first + ORDER_ROWS - 1};
+    struct healcl_tensor *of[ORDER_TENSORS], *made = NULL, **out;
+    struct healcl_argument arguments[4];
+    const uint64_t name = draw(state, 5), has_b = name % 2 || name == 0;
+    const bool is_part = draw(state, 4) == 0, is_new = !is_part && draw(state, 3) == 0;
+    for (int i = 0; i < ORDER_TENSORS; i++) {
+        of[i] = tensors[i];
+        if (is_part)
+            OK(CALL(queue, "get_slice", &of[i], TENSOR(tensors[i]),
+                    healcl_index_argument(1, &rows)));
+    }
+    out = &tensors[draw(state, ORDER_TENSORS)];
+    size_t count = 0;
+    arguments[count++] = TENSOR(of[draw(state, ORDER_TENSORS)]);
+    if (has_b)
+        arguments[count++] = draw(state, 2) ? TENSOR(of[draw(state, ORDER_TENSORS)])
+                                            : INT((int64_t)draw(state, 5) - 2);
+    arguments[count++] = draw(state, 2) ? TENSOR(moduli) : INT(draw_modulus(state));
+    arguments[count++] = is_new ? healcl_no_argument() : TENSOR(of[out - tensors]);
+    OK(healcl_call(queue, names[name], count, arguments, &made, &error));
+    for (int i = 0; is_part && i < ORDER_TENSORS; i++)
+        healcl_tensor_release(of[i]);
+    healcl_tensor_release(is_new ? *out : made);
+    *out = is_new ? made : *out;
+}
+
+/* Returns a sum over all elements at several times. */
+static uint64_t call_in_any_order(struct healcl_device *on, uint64_t state)
+{
+    uint64_t sum = 0;
+    struct healcl_queue *queue = open_queue(on);
+    struct healcl_tensor *tensors[ORDER_TENSORS];
+    int64_t q[ORDER_COLUMNS];
+    for (int i = 0; i < ORDER_COLUMNS; i++)
+        q[i] = draw_modulus(&state);
+    struct healcl_tensor *moduli = create_tensor(queue, 1, (int64_t[]){ORDER_COLUMNS}, q);
+    for (int i = 0; i < ORDER_TENSORS; i++)
+        tensors[i] = draw_tensor(queue, &state);
+    for (int i = 0; i < ORDER_CALLS; i++) {
+        call_drawn(queue, &state, tensors, moduli);
+        struct healcl_tensor **changed = &tensors[draw(&state, ORDER_TENSORS)];
+        if (draw(&state, 8) == 0) {
+            healcl_tensor_release(*changed);
+            *changed = draw_tensor(queue, &state);
+        }
+        if (draw(&state, 64) == 0) {
+            q[draw(&state, ORDER_COLUMNS)] = draw_modulus(&state);
+            OK(healcl_tensor_write(moduli, q, sizeof q, &error));
+        }
+        for (int j = 0; i % 32 == 0 && j < ORDER_TENSORS; j++) {
+            int64_t got[ORDER_ROWS * ORDER_COLUMNS];
+            OK(healcl_tensor_read(tensors[j], got, sizeof got, &error));
+            for (int k = 0; k < ORDER_ROWS * ORDER_COLUMNS; k++)
+                sum = 31 * sum + (uint64_t)got[k];
+        }
+    }
+    for (int i = 0; i < ORDER_TENSORS; i++)
+        healcl_tensor_release(tensors[i]);
+    healcl_tensor_release(moduli);
+    close_queue(queue);
+    return sum;
+}
+
+/* A call is like an earlier one, but for its tensors, aliases, scalars, moduli or known values. */
+static void calls_come_in_any_order_on(struct healcl_device *on)
+{
+    for (uint64_t seed = 1; seed < 4; seed++)
+        assert_int_equal(call_in_any_order(on, seed), call_in_any_order(NULL, seed));
+}
+
+static void calls_come_in_any_order(void **state)
+{
+    (void)state;
+    calls_come_in_any_order_on(device);
+    with_gpu(calls_come_in_any_order_on);
 }
 
 /* ---------------------------------------------------------------- threads */
@@ -529,6 +654,7 @@ int main(void)
         cmocka_unit_test(describes_operations),
         cmocka_unit_test(reads_expand),
         cmocka_unit_test(calls_take_their_own_values),
+        cmocka_unit_test(calls_come_in_any_order),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
