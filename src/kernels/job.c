@@ -402,17 +402,17 @@ enum healcl_status job_add_to_template(const struct job *job, struct healcl_erro
     return job->launch.groups == 0 ? HEALCL_OK : template_add_launch(job->launcher, job, error);
 }
 
-/* Completes a job, and adds it to the template. rounds: loop iterations of one work-item, which
- * some devices limit. */
-static enum healcl_status add_launch(struct job *job, uint64_t groups, size_t local_size,
-                                     uint64_t rounds, struct healcl_error *error)
+/* Completes a job, and adds it to the template. Some devices limit the loop iterations of a
+ * work-item: job->rounds. */
+enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
+                                     struct healcl_error *error)
 {
     uint64_t limit = job->launcher->device->info.loop_limit;
-    if (limit > 0 && rounds > limit)
+    if (limit > 0 && job->rounds > limit)
         REFUSE_FOR(error, LIMIT,
                    "a work-item needs loops of %" PRIu64
                    " rounds, but this device ends loops after %" PRIu64,
-                   rounds, limit);
+                   job->rounds, limit);
     job->single = job->single && job->space.first == 0 && compiled_axes(job) > 0;
     if (job->single) { /* one work-item takes all elements */
         groups = groups > 0 ? 1 : 0;
@@ -447,9 +447,10 @@ enum healcl_status job_launch_of(struct job *job, size_t local_size, struct heal
     uint64_t per_item = elements / items;
     if (per_item > device->tuning.elements_per_item)
         per_item = device->tuning.elements_per_item;
-    uint64_t rounds = job->rounds + FEW_ROUNDS, limit = device->info.loop_limit;
-    if (limit > 0 && per_item > limit / rounds)
-        per_item = limit / rounds;
+    const uint64_t limit = device->info.loop_limit;
+    job->rounds += FEW_ROUNDS;
+    if (limit > 0 && per_item > limit / job->rounds)
+        per_item = limit / job->rounds;
     if (per_item < least)
         per_item = least;
     if (job->granule > 0) /* round up to whole granules */
@@ -458,19 +459,13 @@ enum healcl_status job_launch_of(struct job *job, size_t local_size, struct heal
         per_item = 1;
     job->space.elements_per_item = per_item;
     uint64_t per_group = per_item * local_size;
-    return add_launch(job, (elements + per_group - 1) / per_group, local_size, per_item * rounds,
-                      error);
+    job->rounds *= per_item;
+    return job_launch_groups(job, (elements + per_group - 1) / per_group, local_size, error);
 }
 
 enum healcl_status job_launch(struct job *job, struct healcl_error *error)
 {
     return job_launch_of(job, job->launcher->device->tuning.local_size, error);
-}
-
-enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
-                                     struct healcl_error *error)
-{
-    return add_launch(job, groups, local_size, job->rounds, error);
 }
 
 /* ---------------------------------------------------------------- what families share */

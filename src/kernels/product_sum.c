@@ -103,6 +103,17 @@ static void plan_sums(const struct step *step, struct variant_plan *plan)
     plan->launches = sum->last_terms < sum->a.shape[IN_TERMS] ? 2 : 1;
 }
 
+/* Begins a job that computes all sums of a step, or adds them to out. */
+static enum healcl_status begin(struct job *job, struct launcher *self,
+                                const struct variant_plan *plan, enum sum_permutation permutation,
+                                struct healcl_error *error)
+{
+    struct sum_operands operands;
+    TRY(sum_find_operands(self, plan->step, permutation, &operands, error));
+    sum_begin(job, self, plan, &operands, step_adds(plan->step));
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- vectors of eight along n */
 
 static const char *plan_product_columns(const struct step *step, const struct healcl_device *device,
@@ -126,13 +137,10 @@ static enum healcl_status choose_product_columns(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct step *step = plan->step;
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b;
-    struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
-    sum_begin(&job, self, plan, &operands, step_adds(step));
+    TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
     struct operand *operand = job.space.operand;
     struct sum_axis k = axis_of_out(sum, OUT_K), n = axis_of_out(sum, OUT_N);
     k.strides[OPERAND_Q] = 0; /* the kernel finds moduli by the index along k */
@@ -173,10 +181,8 @@ static enum healcl_status choose_product_weights(struct launcher *self,
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     const int64_t n = out->shape[OUT_N], terms = a->shape[IN_TERMS];
     const int64_t columns = WEIGHTED_VECTORS / (terms > 0 ? terms : 1);
-    struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, plan->step, PERMUTATION_AS_GIVEN, &operands, error));
-    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
+    TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
     set_blocks(&job.space, ceiling(n / LANES, columns), sum);
     JOB_ADD_LONGS(&job, n, columns, terms, out->shape[OUT_K], a->stride[IN_TERMS],
                   b->stride[IN_TERMS], a->stride[IN_N], out->stride[OUT_N], b->stride[IN_K],
@@ -210,10 +216,8 @@ static enum healcl_status choose_product_rows(struct launcher *self,
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     const int64_t n = out->shape[OUT_N];
-    struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
-    sum_begin(&job, self, plan, &operands, step_adds(step));
+    TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, PRODUCT_Q);
     set_blocks(&job.space, ceiling(n, SUM_ROWS), sum);
     job_add_buffer(&job, moduli.lanes);
@@ -250,10 +254,8 @@ static enum healcl_status choose_shared_products(struct launcher *self,
     const struct product_sum *sum = &plan->products.sum;
     const struct sharing *sharing = &plan->products.sharing;
     const int64_t terms = sum->a.shape[IN_TERMS];
-    struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, plan->step, PERMUTATION_AS_GIVEN, &operands, error));
-    sum_begin(&job, self, plan, &operands, step_adds(plan->step));
+    TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
     set_sums(&job.space, sum, false);
     job.rounds = (uint64_t)(terms / sharing->parts + 1);
     JOB_ADD_LONGS(&job, terms, sum->a.stride[IN_TERMS], sum->b.stride[IN_TERMS], terms);
@@ -327,10 +329,8 @@ static enum healcl_status choose_product_items(struct launcher *self,
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     uint32_t axis;
-    struct sum_operands operands;
     struct job job;
-    TRY(sum_find_operands(self, step, PERMUTATION_INVERTED, &operands, error));
-    sum_begin(&job, self, plan, &operands, step_adds(step));
+    TRY(begin(&job, self, plan, PERMUTATION_INVERTED, error));
     struct space *space = &job.space;
     const bool permutes = step->in[PERMUTATION] != NULL;
     set_sums(space, sum, permutes);

@@ -92,7 +92,6 @@ void device_close(struct healcl_device *device)
     context_leave(device); /* also ends the turn */
     if (device->context)
         (void)device->cl->clReleaseContext(device->context);
-    free(device->programs);
     free(device);
 }
 
@@ -184,14 +183,14 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
 static enum healcl_status new_device(struct device_context *shared, struct healcl_device **device,
                                      struct healcl_error *error)
 {
-    struct healcl_device *handle = calloc(1, sizeof *handle);
-    struct device_programs *programs = calloc(1, sizeof *programs);
+    struct {
+        struct healcl_device handle; /* first: it is freed */
+        struct device_programs programs;
+    } *made = calloc(1, sizeof *made);
+    NEED_MEMORY(made, error);
     struct device_context *context = shared ? shared : calloc(1, sizeof *context);
-    if (!handle || !programs || !context) {
-        free(handle);
-        free(programs);
-        if (!shared)
-            free(context);
+    if (!context) {
+        free(made);
         NO_MEMORY(error);
     }
     if (!shared) {
@@ -201,9 +200,9 @@ static enum healcl_status new_device(struct device_context *shared, struct healc
     pthread_mutex_lock(&context->lock);
     context->handles++;
     pthread_mutex_unlock(&context->lock);
-    handle->shared = context;
-    handle->programs = programs;
-    *device = handle;
+    made->handle.shared = context;
+    made->handle.programs = &made->programs;
+    *device = &made->handle;
     return HEALCL_OK;
 }
 
