@@ -210,14 +210,14 @@ static enum healcl_status keep_bound(struct healcl_device *device, uint64_t byte
                                      struct healcl_error *error)
 {
     const struct memory_bound *bound = &device->bound;
-    const uint64_t most_before = bound->bytes > bytes ? bound->bytes - bytes : 0;
+    const uint64_t limit_before = bound->bytes > bytes ? bound->bytes - bytes : 0;
     for (int attempt = 0; attempt < 2 && is_beyond_bound(device, bytes); attempt++) {
         if (attempt > 0)
-            TRY(bound->make_room(bound->context, device->bytes_live - most_before, error));
+            TRY(bound->make_room(bound->context, device->bytes_live - limit_before, error));
         if (device->pool_count == 0)
             continue;
         TRY_CL(error, "clFinish", device_finish_compute(device)); /* the memory is free at once */
-        trim_pool(device, most_before, true);
+        trim_pool(device, limit_before, true);
     }
     return HEALCL_OK;
 }
@@ -302,7 +302,8 @@ static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
     return has_slabs && rounded <= PART_BYTES_MAX ? rounded : 0;
 }
 
-/* Allocates a new slab for later parts. The old one is freed with its last part. */
+/* Allocates a new slab for later parts. The old one is freed with its last part. If the device is
+ * out of memory, DEVICE_ATTEMPTS empties the pool and tries again. */
 static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
@@ -486,8 +487,9 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
     return HEALCL_OK;
 }
 
-/* Takes the buffer whose memory has this serial number out of the pool, if it still has it. A
- * caller can thus use a table again that it released, unless others took its memory. */
+/* Takes the buffer whose memory has this serial number out of the pool, if it is still there. A
+ * step can thus get the same scratch memory again: then the kernel's arguments need not be set
+ * anew. */
 bool device_buffer_take(struct healcl_device *device, uint64_t serial, uint64_t bytes,
                         struct buffer *buffer)
 {

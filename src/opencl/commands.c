@@ -130,6 +130,7 @@ enum healcl_status command_begin(struct healcl_device *device, struct queued_com
     struct command_log *log = command->log;
     command->is_computing = use != NULL;
     command->timed.event = NULL;
+    /* Its event is needed for times, as an upload's, or if later commands may overlap with it. */
     command->event_out = log || !use || device->commands_overlap ? &command->timed.event : NULL;
     command->awaited.count = 0;
     if (use)
@@ -362,7 +363,8 @@ void device_trace_end(struct healcl_device *device)
 /* ---------------------------------------------------------------- copies */
 
 /* Enqueues a copy between buffers. The arguments only say what memory it writes and reads, so that
- * it is ordered with launches. */
+ * it is ordered with launches. If the device is out of memory, DEVICE_ATTEMPTS empties the pool and
+ * tries again. */
 enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
                                uint64_t from_offset, const struct buffer *to, uint64_t to_offset,
                                uint64_t bytes, const void *tag, struct healcl_error *error)

@@ -22,7 +22,8 @@ struct transfer {
 };
 
 /* Reads bytes [offset, offset + bytes) of a buffer to memory, or writes data if memory is NULL. A
- * blocking transfer on the compute queue leaves that queue empty. */
+ * blocking transfer on the compute queue leaves that queue empty. If the device is out of memory,
+ * DEVICE_ATTEMPTS empties the pool and tries again. */
 static enum healcl_status enqueue_transfer(struct healcl_device *device,
                                            const struct transfer *transfer,
                                            const struct buffer *buffer, uint64_t offset,
@@ -127,7 +128,8 @@ enum healcl_status device_try_map(struct healcl_device *device, struct healcl_er
 }
 
 /* Creates pinned memory and maps it for as long as the handle lives. Devices copy from and to
- * pinned memory without a copy by the driver. */
+ * pinned memory without a copy by the driver. If the device is out of memory, DEVICE_ATTEMPTS
+ * empties the pool and tries again. */
 static enum healcl_status map_pinned(struct healcl_device *device, size_t bytes,
                                      struct staging *staging, struct healcl_error *error)
 {
@@ -347,8 +349,8 @@ static enum healcl_status upload_mapped(struct healcl_device *device, const stru
                    &memory, error));
     enum healcl_status status = filler->fill(filler->context, 0, buffer->bytes, memory, error);
     struct healcl_error *later = status == HEALCL_OK ? error : NULL; /* the first error wins */
-    enum healcl_status ended = unmap_upload(device, buffer, memory, later);
-    return status != HEALCL_OK ? status : ended;
+    enum healcl_status unmap_status = unmap_upload(device, buffer, memory, later);
+    return status != HEALCL_OK ? status : unmap_status;
 }
 
 /* Uploads a few bytes: fills host memory and creates a buffer from it, which is faster than
@@ -510,9 +512,9 @@ static enum healcl_status download_mapped(struct healcl_device *device, const st
     if (status != HEALCL_OK)
         return status;
     status = taker->take(taker->context, 0, bytes, memory, error);
-    enum healcl_status ended =
+    enum healcl_status unmap_status = /* the first error wins */
         device_buffer_unmap(device, buffer, memory, status == HEALCL_OK ? error : NULL);
-    return status != HEALCL_OK ? status : ended;
+    return status != HEALCL_OK ? status : unmap_status;
 }
 
 /* A piece that is being read into a half. */

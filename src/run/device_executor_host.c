@@ -119,10 +119,10 @@ enum healcl_status device_executor_note_fallback(struct device_executor *self,
     for (size_t i = 0; i < origins->count; i++) {
         const struct operation *operation = origin_operation(&origins->of[i]);
         struct fallback *fallback = &self->base.fallbacks[operation->number];
-        size_t earlier = 0;
-        while (origin_operation(&origins->of[earlier]) != operation)
-            earlier++;
-        if (earlier < i)
+        size_t first = 0; /* origin with this operation */
+        while (origin_operation(&origins->of[first]) != operation)
+            first++;
+        if (first < i) /* counted already */
             continue;
         fallback->steps++;
         if (fallback->reason)

@@ -55,8 +55,8 @@ bool device_executor_is_lacking(const struct healcl_error *error)
 }
 
 /* Ends a launch that returned `status` and *launch_error, which is moved or cleared. If the device
- * cannot run the step, a substitute does, or the host. reason: why another kernel than planned has
- * run, to be counted as a fallback; or NULL. */
+ * cannot run the step, a substitute does (take_substitute), or the host. reason: why another kernel
+ * than planned has run, to be counted as a fallback; or NULL. */
 static enum healcl_status end_launch(struct device_executor *self, const struct step *step,
                                      const char *reason, enum healcl_status status,
                                      struct healcl_error *launch_error, struct healcl_error *error)

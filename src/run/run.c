@@ -403,7 +403,7 @@ enum healcl_status executor_await(const struct executor *executor, struct healcl
     return HEALCL_OK;
 }
 
-/* Makes an executor for a session or a queue. It has its own handle on the device, *own, so that
+/* Makes an executor for a session or a queue. It has its own handle on the device, *handle, so that
  * several threads can work at the same time. Without a device, it runs on the host reference. */
 enum healcl_status executor_open(const struct plan *plan, struct healcl_device *device,
                                  struct healcl_device **handle, struct executor **executor,
