@@ -79,8 +79,8 @@ static enum healcl_status read_times(struct healcl_device *device, struct comman
                                      struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
-    for (; log->read < log->count; log->read++) {
-        struct command *command = &log->commands[log->read];
+    for (; log->timed < log->count; log->timed++) {
+        struct command *command = &log->commands[log->timed];
         cl_int state = CL_QUEUED;
         TRY_CALL(error, cl, clGetEventInfo, command->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
                  sizeof state, &state, NULL);
@@ -89,7 +89,7 @@ static enum healcl_status read_times(struct healcl_device *device, struct comman
         if (state != CL_COMPLETE)
             break;
         TRY_CL(error, "clGetEventProfilingInfo",
-               read_time(device, log->read > 0 ? command - 1 : NULL, command));
+               read_time(device, log->timed > 0 ? command - 1 : NULL, command));
     }
     return HEALCL_OK;
 }
@@ -197,11 +197,11 @@ enum healcl_status command_end(struct healcl_device *device, struct queued_comma
 /* Drops all commands of a log, and releases the events of those without times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log)
 {
-    for (size_t i = log->read; i < log->count; i++)
+    for (size_t i = log->timed; i < log->count; i++)
         if (log->commands[i].event)
             (void)device->cl->clReleaseEvent(log->commands[i].event);
     log->count = 0;
-    log->read = 0;
+    log->timed = 0;
 }
 
 /* Waits for the last command of a log, and reads the times of all. The queue is in order if it is
@@ -209,7 +209,7 @@ void command_log_clear(struct healcl_device *device, struct command_log *log)
 static enum healcl_status await_log(struct healcl_device *device, struct command_log *log,
                                     struct healcl_error *error)
 {
-    if (log->read == log->count)
+    if (log->timed == log->count)
         return HEALCL_OK;
     const struct command *last = &log->commands[log->count - 1];
     TRY_CALL(error, device->cl, clWaitForEvents, 1, &last->event);

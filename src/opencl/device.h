@@ -84,7 +84,7 @@ struct device_listing {
     size_t count;
     struct platform_fault *faults;
     size_t fault_count;
-    char silent[128]; /* the first platform that has no device, or "" */
+    char empty_platform[128]; /* the first platform that has no device, or "" */
 };
 
 /* Lists all devices of all platforms, with the findings of the self-test, and the platforms that
@@ -154,7 +154,7 @@ struct buffer_place {
 struct command_log {
     struct command *commands;
     size_t count, capacity;
-    size_t read; /* of the first ones the time is known, and the event released */
+    size_t timed; /* of the first ones the time is known, and the event released */
 };
 
 /* Shared by handles on the same context: internal.h. */

@@ -226,15 +226,15 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
 {
     cl_uint count = 0;
     cl_device_id *ids = NULL;
-    char name[sizeof listing->silent] = "";
+    char name[sizeof listing->empty_platform] = "";
     cl_int code = platform_text(cl, platform, CL_PLATFORM_NAME, name, sizeof name);
     if (code != CL_SUCCESS)
         return add_fault(cl, platform, platform_index, "clGetPlatformInfo", code, listing, error);
     waiting_driver(name);
     code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && count == 0)) {
-        if (!*listing->silent)
-            snprintf(listing->silent, sizeof listing->silent, "%s", name);
+        if (!*listing->empty_platform)
+            snprintf(listing->empty_platform, sizeof listing->empty_platform, "%s", name);
         return HEALCL_OK;
     }
     if (code == CL_SUCCESS) {
@@ -335,11 +335,11 @@ static bool find_missing(char text[MISSING_SIZE])
 enum healcl_status device_listing_check(const struct device_listing *listing,
                                         struct healcl_error *error)
 {
-    if (listing->count > 0 || (listing->fault_count == 0 && !*listing->silent))
+    if (listing->count > 0 || (listing->fault_count == 0 && !*listing->empty_platform))
         return HEALCL_OK;
     char missing[MISSING_SIZE];
     if (listing->fault_count == 0 && find_missing(missing))
-        FAIL(error, HEALCL_DEVICE, "platform %s has no device%s", listing->silent, missing);
+        FAIL(error, HEALCL_DEVICE, "platform %s has no device%s", listing->empty_platform, missing);
     if (listing->fault_count == 0)
         return HEALCL_OK;
     const struct platform_fault *fault = &listing->faults[0];

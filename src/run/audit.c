@@ -52,7 +52,7 @@ struct audit {
     double dearest_step; /* nanoseconds: the highest of the steps' least costs */
     double last_run_length, target; /* nanoseconds; target: of one audit, if that is possible */
     uint64_t run, run_start;        /* number of the run; nanoseconds */
-    size_t step;                    /* step of the plan that audit_takes was called for */
+    size_t drawn_step;              /* step of the plan that audit_takes was called for */
     struct pending pending[PENDING_MOST];
     size_t pending_count;
     bool has_open_reads;    /* of an audit that is not yet pending */
@@ -319,8 +319,8 @@ void audit_begin_segment(struct audit *audit, const struct segment *segment)
 /* Whether a step that is about to be launched was drawn. Remembers it for audit_before_step. */
 bool audit_takes(struct audit *audit, const struct step *step)
 {
-    audit->step = (size_t)(step - audit->plan->steps);
-    return audit->steps[audit->step].is_drawn && audit->pending_count < PENDING_MOST;
+    audit->drawn_step = (size_t)(step - audit->plan->steps);
+    return audit->steps[audit->drawn_step].is_drawn && audit->pending_count < PENDING_MOST;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -330,8 +330,8 @@ bool audit_takes(struct audit *audit, const struct step *step)
  * with the batch. */
 static void cut_step(struct audit *audit, struct pending *pending)
 {
-    const struct audited_step *audited = &audit->steps[audit->step];
-    pending->step = &audit->plan->steps[audit->step];
+    const struct audited_step *audited = &audit->steps[audit->drawn_step];
+    pending->step = &audit->plan->steps[audit->drawn_step];
     pending->batch = batch_of(pending->step);
     const int64_t full = pending->batch.size;
     const double affordable = (audit->target - FIXED_NANOSECONDS) / audited->index_cost;

@@ -19,10 +19,11 @@ static struct extent extent_of(const struct tensor *tensor)
 }
 
 /* With limited memory, the host's copy of a storage that is not on the device. Otherwise NULL. */
-static char *held_by_host(const struct device_executor *self, const struct storage *storage)
+static char *host_copy(const struct device_executor *self, const struct storage *storage)
 {
     const struct spill *spill = self->spill;
-    return spill && !spill->memory.states[storage->id].resident ? spill->held[storage->id] : NULL;
+    return spill && !spill->memory.states[storage->id].resident ? spill->host_copies[storage->id]
+                                                                : NULL;
 }
 
 /* Copies what a tensor spans from the device to the reference's memory, or from the host's own
@@ -37,8 +38,8 @@ enum healcl_status device_executor_read_tensor(struct device_executor *self,
     if (tensor->storage->scalars || extent.bytes == 0) /* the plan has its elements */
         return HEALCL_OK;
     TRY(reference_memory(self->reference, tensor->storage, &memory, error));
-    if (held_by_host(self, tensor->storage)) {
-        memcpy((char *)memory + extent.first, held_by_host(self, tensor->storage) + extent.first,
+    if (host_copy(self, tensor->storage)) {
+        memcpy((char *)memory + extent.first, host_copy(self, tensor->storage) + extent.first,
                extent.bytes);
         return HEALCL_OK;
     }
@@ -61,8 +62,8 @@ static enum healcl_status write_tensor(struct device_executor *self, const struc
     const struct buffer *buffer;
     void *memory;
     TRY(reference_memory(self->reference, tensor->storage, &memory, error));
-    if (held_by_host(self, tensor->storage)) {
-        memcpy(held_by_host(self, tensor->storage) + extent.first, (char *)memory + extent.first,
+    if (host_copy(self, tensor->storage)) {
+        memcpy(host_copy(self, tensor->storage) + extent.first, (char *)memory + extent.first,
                extent.bytes);
         return HEALCL_OK;
     }

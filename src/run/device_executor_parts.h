@@ -24,8 +24,8 @@ enum { SPARE_BUFFERS = 4 };
 struct spill {
     struct memory memory;
     struct memory_mover mover;
-    uint64_t limit; /* bytes of device memory */
-    char **held;    /* contents kept on the host, by storage, or NULL */
+    uint64_t limit;     /* bytes of device memory */
+    char **host_copies; /* contents kept on the host, by storage, or NULL */
     struct {
         char *memory; /* or NULL */
         uint64_t bytes;

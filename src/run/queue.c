@@ -59,11 +59,11 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
     TRY(queue_await(queue, error));
     struct healcl_error wait_error = {.status = HEALCL_OK};
     enum healcl_status status = wait_and_forget(queue, &wait_error);
-    if (queue->missed.status != HEALCL_OK) { /* it came first */
+    if (queue->unreported.status != HEALCL_OK) { /* it came first */
         healcl_error_clear(&wait_error);
-        wait_error = queue->missed;
+        wait_error = queue->unreported;
         status = wait_error.status;
-        queue->missed = (struct healcl_error){.status = HEALCL_OK};
+        queue->unreported = (struct healcl_error){.status = HEALCL_OK};
     }
     if (status != HEALCL_OK)
         error_move(error, &wait_error);
@@ -111,7 +111,8 @@ void queue_drop(struct healcl_queue *queue, const struct tensor *view)
 {
     const struct tensor copy = *view; /* the steps may be freed */
     size_t first = queue->eager.plan.step_count;
-    struct healcl_error *kept_error = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
+    struct healcl_error *kept_error =
+        queue->unreported.status == HEALCL_OK ? &queue->unreported : NULL;
     enum healcl_status status = HEALCL_OK;
     if (queue->eager.plan.step_count == EAGER_STEPS_MAX) {
         status = wait_and_forget(queue, kept_error);
@@ -408,7 +409,7 @@ void healcl_queue_close(struct healcl_queue *queue)
     executor_close(queue->executor, queue->device);
     eager_plan_release(&queue->eager);
     healcl_operations_free(queue->operations);
-    healcl_error_clear(&queue->missed);
+    healcl_error_clear(&queue->unreported);
     free(queue->uploads);
     free(queue);
 }

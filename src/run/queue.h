@@ -42,7 +42,7 @@ struct healcl_queue {
     struct entry entry;              /* the current call; kept here because it is large */
     void *read;                      /* destination of a result; NULL: the result is not read */
     /* The error of a wait that could not report it. Status HEALCL_OK: none. */
-    struct healcl_error missed;
+    struct healcl_error unreported;
 };
 
 /* Waits until the device has done all calls. Returns at once if only few steps are pending. Errors:

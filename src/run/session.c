@@ -9,10 +9,10 @@
 #include "run/run.h"
 
 struct session_result {
-    void *memory;        /* the session's own memory, allocated when first needed */
-    void *received;      /* the caller's memory for later runs, or NULL */
-    const void *data;    /* current location, one of the two; NULL: not available */
-    const char *missing; /* the reason if it is not available */
+    void *memory;               /* the session's own memory, allocated when first needed */
+    void *callers_memory;       /* the caller's memory for later runs, or NULL */
+    const void *data;           /* current location, one of the two; NULL: not available */
+    const char *missing_reason; /* the reason if it is not available */
 };
 
 #define HAS_NOT_RUN "its segment has not run"
@@ -137,11 +137,11 @@ static enum healcl_status result_memory(struct healcl_session *session, char **m
                                         struct healcl_error *error)
 {
     struct session_result *result = &session->results[session->next_result];
-    if (!result->received && !result->memory) {
+    if (!result->callers_memory && !result->memory) {
         result->memory = malloc(session->transcript->results[session->next_result].bytes + 1);
         NEED_MEMORY(result->memory, error);
     }
-    *memory = result->received ? result->received : result->memory;
+    *memory = result->callers_memory ? result->callers_memory : result->memory;
     return HEALCL_OK;
 }
 
@@ -186,19 +186,18 @@ static enum healcl_status run_segments(struct healcl_session *session, size_t fi
     return HEALCL_OK;
 }
 
-/* Makes a result unavailable. missing: the reason, for the error of whoever asks for it. */
-static void forget_result(struct session_result *result, const char *missing)
+/* Makes a result unavailable. reason: why, for the error of whoever asks for it. */
+static void forget_result(struct session_result *result, const char *reason)
 {
     result->data = NULL;
-    result->missing = missing;
+    result->missing_reason = reason;
 }
 
 /* Makes results of a segment and of later ones unavailable, because they are computed anew. */
-static void forget_results(struct healcl_session *session, size_t first_segment,
-                           const char *missing)
+static void forget_results(struct healcl_session *session, size_t first_segment, const char *reason)
 {
     for (size_t i = session->first_results[first_segment]; i < session->plan->results; i++)
-        forget_result(&session->results[i], missing);
+        forget_result(&session->results[i], reason);
 }
 
 /* Resets a session after an error: the state of its tensors is unknown. A device may have handed
@@ -422,7 +421,7 @@ enum healcl_status healcl_session_map(struct healcl_session *session, size_t num
     const struct session_result *result = &session->results[number];
     if (!result->data)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "result %zu is not available: %s", number,
-                 result->missing);
+                 result->missing_reason);
     *data = result->data;
     return HEALCL_OK;
 }
@@ -435,9 +434,9 @@ enum healcl_status healcl_session_receive(struct healcl_session *session, size_t
     NEED_IDLE(session, error);
     NEED_NUMBER("result", number, session->plan->results, error);
     struct session_result *result = &session->results[number];
-    if (result->data && result->data == result->received && memory != result->received)
+    if (result->data && result->data == result->callers_memory && memory != result->callers_memory)
         forget_result(result, GIVEN_BACK);
-    result->received = memory;
+    result->callers_memory = memory;
     return HEALCL_OK;
 }
 

@@ -14,22 +14,22 @@
 /* Makes sure that the host has memory for the contents of a storage. Takes a spare buffer of the
  * same size if there is one: new pages cost more time than the copy to them. One byte more is
  * allocated, so that an empty storage has memory, too. */
-static enum healcl_status ensure_held(struct spill *spill, const struct storage *storage,
-                                      struct healcl_error *error)
+static enum healcl_status ensure_host_copy(struct spill *spill, const struct storage *storage,
+                                           struct healcl_error *error)
 {
     uint64_t bytes = storage_bytes(storage) + 1;
-    char **held = &spill->held[storage->id];
-    for (int i = 0; !*held && i < SPARE_BUFFERS; i++)
+    char **copy = &spill->host_copies[storage->id];
+    for (int i = 0; !*copy && i < SPARE_BUFFERS; i++)
         if (spill->spare[i].bytes == bytes) {
-            *held = spill->spare[i].memory;
+            *copy = spill->spare[i].memory;
             spill->spare[i].memory = NULL;
             spill->spare[i].bytes = 0;
         }
-    if (*held)
+    if (*copy)
         return HEALCL_OK;
-    *held = malloc(bytes);
-    NEED_MEMORY(*held, error);
-    huge_pages_ask(*held, bytes);
+    *copy = malloc(bytes);
+    NEED_MEMORY(*copy, error);
+    huge_pages_ask(*copy, bytes);
     return HEALCL_OK;
 }
 
@@ -37,17 +37,17 @@ static enum healcl_status ensure_held(struct spill *spill, const struct storage 
  * buffer, which is freed. */
 static void spill_forget(struct spill *spill, const struct storage *storage)
 {
-    char **held = &spill->held[storage->id];
-    if (!*held)
+    char **copy = &spill->host_copies[storage->id];
+    if (!*copy)
         return;
     int smallest = 0;
     for (int i = 1; i < SPARE_BUFFERS; i++)
         if (spill->spare[i].bytes < spill->spare[smallest].bytes)
             smallest = i;
     free(spill->spare[smallest].memory);
-    spill->spare[smallest].memory = *held;
+    spill->spare[smallest].memory = *copy;
     spill->spare[smallest].bytes = storage_bytes(storage) + 1;
-    *held = NULL;
+    *copy = NULL;
 }
 
 /* Reads elements [first, first + count) of an upload: from the caller's data, or by decoding the
@@ -78,8 +78,9 @@ static enum healcl_status spill_hold(struct device_executor *self, const struct 
 {
     struct spill *spill = self->spill;
     const struct step *upload = spill->memory.states[storage->id].upload;
-    TRY(ensure_held(spill, storage, error));
-    return upload ? read_upload(self, upload, 0, storage->elements, spill->held[storage->id], error)
+    TRY(ensure_host_copy(spill, storage, error));
+    return upload ? read_upload(self, upload, 0, storage->elements, spill->host_copies[storage->id],
+                                error)
                   : HEALCL_OK;
 }
 
@@ -117,13 +118,13 @@ static enum healcl_status do_move(struct device_executor *self, enum memory_move
     case MEMORY_MOVE_CHECK: return check_upload(self, storage, error);
     case MEMORY_MOVE_HOLD: return spill_hold(self, storage, error);
     case MEMORY_MOVE_SPILL: /* from the device to the host */
-        TRY(ensure_held(spill, storage, error));
+        TRY(ensure_host_copy(spill, storage, error));
         return memory->memory ? device_read(launcher->device, memory, 0, bytes,
-                                            spill->held[storage->id], error)
+                                            spill->host_copies[storage->id], error)
                               : HEALCL_OK;
     case MEMORY_MOVE_BACK: /* from the host's copy to the device */
-        return device_upload_memory(launcher->device, NULL, bytes, spill->held[storage->id], memory,
-                                    error);
+        return device_upload_memory(launcher->device, NULL, bytes, spill->host_copies[storage->id],
+                                    memory, error);
     case MEMORY_MOVE_DROP: device_executor_release_storage(self, storage); return HEALCL_OK;
     case MEMORY_MOVE_FORGET: spill_forget(spill, storage); return HEALCL_OK;
     }
@@ -178,12 +179,12 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t lim
         (struct memory_mover){.move = spill_move,
                               .context = self,
                               .allocation = self->launcher.device->info.max_allocation_bytes};
-    spill->held = calloc(plan->storage_count + 1, sizeof *spill->held);
-    enum healcl_status status = spill->held
+    spill->host_copies = calloc(plan->storage_count + 1, sizeof *spill->host_copies);
+    enum healcl_status status = spill->host_copies
                                     ? memory_init(&spill->memory, plan, limit, &spill->mover, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status != HEALCL_OK) {
-        free(spill->held);
+        free(spill->host_copies);
         free(spill);
         return status;
     }
@@ -210,7 +211,7 @@ void spill_free(struct device_executor *self)
     for (int i = 0; i < SPARE_BUFFERS; i++)
         free(self->spill->spare[i].memory);
     memory_release(&self->spill->memory);
-    free(self->spill->held);
+    free(self->spill->host_copies);
     free(self->spill);
 }
 
@@ -265,8 +266,8 @@ static enum healcl_status upload_slice(struct device_executor *self, const struc
     const uint64_t bytes = storage_bytes(part),
                    offset = (uint64_t)slice->first[i] * dtype_size(whole->dtype);
     if (state->source != MEMORY_UPLOAD)
-        return device_upload_memory(device, NULL, bytes, self->spill->held[whole->id] + offset,
-                                    buffer, error);
+        return device_upload_memory(device, NULL, bytes,
+                                    self->spill->host_copies[whole->id] + offset, buffer, error);
     char *memory = malloc(bytes + 1); /* for a part of the payload */
     NEED_MEMORY(memory, error);
     enum healcl_status status =
@@ -317,7 +318,7 @@ static enum healcl_status end_slice(struct device_executor *self, const struct s
     const struct storage *whole = step->out->storage, *part = &slice->storages[STEP_OUT];
     const size_t offset = (size_t)slice->first[STEP_OUT] * dtype_size(whole->dtype);
     return device_read(self->launcher.device, launcher_memory(&self->launcher, part), 0,
-                       storage_bytes(part), spill->held[whole->id] + offset, error);
+                       storage_bytes(part), spill->host_copies[whole->id] + offset, error);
 }
 
 /* Runs one slice of a step. What its checks have found is read before the next slice, while the
@@ -372,8 +373,8 @@ static enum healcl_status spill_hand_out(struct device_executor *self, const str
         return device_executor_run_step(self, step, error);
     void *packed = malloc(packed_bytes(tensor) + 1);
     NEED_MEMORY(packed, error);
-    layout_copy_packed(&tensor->layout, dtype_size(storage->dtype), self->spill->held[storage->id],
-                       packed, false); /* to packed */
+    layout_copy_packed(&tensor->layout, dtype_size(storage->dtype),
+                       self->spill->host_copies[storage->id], packed, false); /* to packed */
     enum healcl_status status = sink_take(&self->base, self->sink, step, 0,
                                           layout_elements(&tensor->layout), packed, error);
     free(packed);
