@@ -12,8 +12,8 @@
  *                      which then count as 1
  *   TABLE_TWIDDLES     twiddles [k,n]: psi modulo q, with quotients
  *   TABLE_SCALES       scales [k]: n_inv modulo q
- *   TABLE_FACTORS      ... times the magnitude of factors, marked TWIDDLE_NEGATIVE where they are
- *                      below 0
+ *   TABLE_FACTORS      the magnitude of factors, marked TWIDDLE_NEGATIVE where they are below 0;
+ *                      times n_inv with TABLE_SCALES
  *   TABLE_PERMUTATION  permutation [n+1] and inverse [2n+1] as the kernel permutation expects them
  */
 KERNEL transform_tables(SPACE(space), uint wanted, global const ELEMENT *q,
@@ -51,8 +51,9 @@ KERNEL transform_tables(SPACE(space), uint wanted, global const ELEMENT *q,
         }
         if (first > 0)
             continue;
-        if (wanted & TABLE_SCALES) {
-            ulong scale = residue_of(WIDEN(AT(n_inv, ROW_PLACE(2, j, 0))), modulus);
+        if (wanted & (TABLE_SCALES | TABLE_FACTORS)) {
+            long unscaled = wanted & TABLE_SCALES ? WIDEN(AT(n_inv, ROW_PLACE(2, j, 0))) : 1;
+            ulong scale = residue_of(unscaled, modulus);
             long factor = wanted & TABLE_FACTORS ? WIDEN(AT(factors, ROW_PLACE(3, j, 0))) : 1;
             scale = multiply_mod(reduce(magnitude(factor), modulus), scale, modulus);
             scales[j] = make_twiddle(scale, modulus);

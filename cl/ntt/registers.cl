@@ -20,6 +20,7 @@
  *   LIMIT        q < 2^WORD_BITS / LIMIT: 2, 4 or 16. Between butterflies residues are lazy, below
  *                LIMIT*q, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014.
  *                Their bounds, in units of q, are constants once loops are unrolled
+ *   ADDEND       the pass that ends a forward transform adds another tensor, and multiplies the sum
  *   PIECES       an exchange moves WORD_BITS / PIECES bits at a time
  *
  * Butterflies and numbers of twiddles are those of stages.cl.
@@ -420,6 +421,31 @@ INLINE void load_all(word *a, global const IN *in, const struct space *space, st
 #endif
 }
 
+#ifdef ADDEND
+/* a = (a + addend)*w, as C remainders by q: see STEP_NTT in src/plan/steps.def. a is in [0, q), the
+ * addend is any. A sum that is not negative is below 2^WORD_BITS, without a sign. */
+INLINE void add_and_scale(word *a, global const OUT *addend, struct twiddle w,
+                          const struct space *space, struct part part, word q, const bool permutes,
+                          struct permutation perm)
+{
+    struct row row = row_of(space, 2, part.row);
+    const word scale_sign = w.factor & TWIDDLE_NEGATIVE ? ~(word)0 : 0;
+    w.factor &= ~TWIDDLE_NEGATIVE;
+    addend += row.position;
+    UNROLL for (uint i = 0; i < E; i++) {
+        word x = LOAD(addend, place_of(part, i, TOP, row.stride, permutes, perm));
+        word sum = a[i] + x;
+        word sign = (signed_word)(x & sum) < 0 ? ~(word)0 : 0; /* all bits of a negative sum */
+        word rest = lower(times((sum ^ sign) - sign, word_twiddle_of(w), q), TIMES_BOUND, 1, q);
+        sign ^= scale_sign;
+        a[i] = (rest ^ sign) - sign;
+    }
+}
+#define ADDEND_PARAMETERS , global const OUT *addend, global const struct twiddle *factors
+#else
+#define ADDEND_PARAMETERS
+#endif
+
 INLINE void store_all(const word *a, global OUT *out, const struct space *space, struct part part,
                       const uint low, const bool permutes, struct permutation perm)
 {
@@ -451,7 +477,7 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
 #define ORDER_OF(round) ((round) == 0 ? LOAD_FIRST : BLOCKS_FIRST)
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
-FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
+FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS ADDEND_PARAMETERS)
 {
     TAKE_SPACE(space);
 #if ROUNDS > 1 || (ENDS && MOVES(STORE_FIRST))
@@ -483,6 +509,10 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
         TURN(ORDER_OF(ROUNDS - 1), FIRST(STORE_FIRST, OUT_ORDER),
              put(x, a, p, part, 0, false, perm),
              take(x, taken, p, next, TOP, PERMUTES_LOCAL, perm))
+#ifdef ADDEND
+    add_and_scale(a, addend, factors[part.modulus], &space, part, (word)q[part.modulus].value,
+                  PERMUTES_PLACES, perm);
+#endif
     store_all(a, out, &space, part, ENDS ? TOP : 0, PERMUTES_PLACES, perm);
 }
 

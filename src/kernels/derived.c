@@ -127,8 +127,8 @@ static int derive_twiddles(struct launcher *self, const struct step *step, int i
 static int derive_scales(struct launcher *self, const struct step *step)
 {
     const struct layout *q = &step->in[Q]->layout;
-    struct table table =
-        twiddle_table(DERIVED_SCALED_TWIDDLES, step, FACTORS, N_INV, sizeof(struct twiddle));
+    struct table table = twiddle_table(DERIVED_SCALED_TWIDDLES, step, FACTORS,
+                                       step->in[N_INV] ? N_INV : Q, sizeof(struct twiddle));
     table.inputs[2] = Q;
     table.key.layout = layout_insert_axis(&table.key.layout, 0, q->offset, q->stride[0]);
     table.longer_serves = false; /* that extra axis comes first */

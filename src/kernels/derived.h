@@ -88,7 +88,7 @@ enum { INPUT_B = 1 };
 enum { INPUT_P = 2, INPUT_SECOND_B = 3 };
 /* Transforms. Q also has the moduli of sums along an axis and of digits, and PERMUTATION that of
  * sums of products. */
-enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5 };
+enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5, ADDEND = STEP_ADDEND };
 /* The moduli of sums of products and base conversions. */
 enum { PRODUCT_Q = 2 };
 /* Gathers. */
@@ -129,7 +129,8 @@ struct transform_tables {
     int q;           /* struct modulus [k] */
     int twiddles;    /* struct twiddle [k,n] */
     int n_inv;       /* struct twiddle [k]; multiplied by the factors, if any, and marked
-                        TWIDDLE_NEGATIVE where the factor is negative */
+                        TWIDDLE_NEGATIVE where the factor is negative. Of the forward transform:
+                        the factors */
     int permutation; /* uint [n+1], see derive_permutation */
 };
 

@@ -236,7 +236,7 @@ static enum healcl_status choose_tables(struct launcher *self, const struct fill
         TRY(launcher_add_check(self, &check, &job.space.key, error));
     add_table(&job, fill, TABLE_MODULI, fill->tables.q);
     add_table(&job, fill, TABLE_TWIDDLES, fill->tables.twiddles);
-    add_table(&job, fill, TABLE_SCALES, fill->tables.n_inv);
+    add_table(&job, fill, TABLE_SCALES | TABLE_FACTORS, fill->tables.n_inv);
     add_table(&job, fill, TABLE_PERMUTATION, fill->tables.permutation);
     add_table(&job, fill, TABLE_PERMUTATION, fill->inverse_permutation);
     job_add_written(&job, SLOT_STATUS);
@@ -279,7 +279,8 @@ static uint32_t transform_bits(const struct template *template, const struct tab
     switch (table->key.kind) {
     case DERIVED_MODULI: return has_twiddles(template) ? TABLE_MODULI : 0;
     case DERIVED_TWIDDLES: return table->inputs[0] == PSI ? TABLE_TWIDDLES : TABLE_SCALES;
-    case DERIVED_SCALED_TWIDDLES: return TABLE_SCALES | TABLE_FACTORS;
+    case DERIVED_SCALED_TWIDDLES:
+        return TABLE_FACTORS | (table->inputs[1] == N_INV ? TABLE_SCALES : 0);
     case DERIVED_PERMUTATION:
     case DERIVED_INVERSE_PERMUTATION: return TABLE_PERMUTATION;
     default: return 0;

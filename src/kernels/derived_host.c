@@ -155,12 +155,13 @@ static struct twiddle *host_scales(const struct launcher *self, const struct ste
     const int64_t any_value = INT64_MIN;
     int64_t *factors = read_values(self, step, FACTORS, &step->in[FACTORS]->layout, any_value, &k);
     struct modulus *q = factors ? host_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
-    const struct layout as_rows = layout_insert_axis(&step->in[N_INV]->layout, 1, 1, 1); /* [k,1] */
-    struct twiddle *scales = q ? host_twiddles(self, step, N_INV, &as_rows) : NULL;
+    const int i = step->in[N_INV] ? N_INV : FACTORS;
+    const struct layout as_rows = layout_insert_axis(&step->in[i]->layout, 1, 1, 1); /* [k,1] */
+    struct twiddle *scales = q ? host_twiddles(self, step, i, &as_rows) : NULL;
     for (int64_t j = 0; scales && j < k && q[j].value > 0; j++) { /* every modulus is above 0 */
         const bool is_negative = factors[j] < 0;
         const uint64_t magnitude = is_negative ? 0 - (uint64_t)factors[j] : (uint64_t)factors[j];
-        const uint128 product = (uint128)magnitude * scales[j].factor;
+        const uint128 product = (uint128)magnitude * (i == N_INV ? scales[j].factor : 1);
         scales[j] = twiddle_of((uint64_t)(product % q[j].value), &q[j]);
         scales[j].factor |= is_negative ? TWIDDLE_NEGATIVE : 0;
     }

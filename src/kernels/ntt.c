@@ -147,7 +147,8 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
 static const char *plan_stages(const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
-    plan->launches = rounds_of(device, transform_rows(step), step->out->layout.shape[AXIS_N]);
+    plan->launches = rounds_of(device, transform_rows(step), step->out->layout.shape[AXIS_N]) +
+                     (step->in[ADDEND] != NULL);
     return NULL;
 }
 
@@ -371,6 +372,12 @@ struct pass_launch {
     int64_t first, end;
 };
 
+/* Whether the pass ends a transform that has an addend. */
+static bool has_addend(const struct pass_launch *launch)
+{
+    return launch->transform->step->in[ADDEND] && !launch->out->is_between;
+}
+
 /* Defines the constants that cl/ntt/registers.cl is compiled with. */
 static void define_pass(struct job *job, const struct pass_launch *launch)
 {
@@ -401,6 +408,10 @@ static void define_pass(struct job *job, const struct pass_launch *launch)
     job_define_number(job, "FOR_PASS", out->is_between);
     job_define_number(job, "IN_ORDER", in->layout.stride[AXIS_N] == 1);
     job_define_number(job, "OUT_ORDER", out->layout.stride[AXIS_N] == 1);
+    if (has_addend(launch)) {
+        job_define(job, "ADDEND", "");
+        space_set_operand(&job->space, OPERAND_B, &launch->transform->step->in[ADDEND]->layout);
+    }
 }
 
 /* ceil(count / 2^log2_size), for count above 0. */
@@ -454,7 +465,9 @@ static enum healcl_status choose_pass(struct launcher *self, struct pass_launch 
     job_add_buffer(&job, transform->q);
     job_add_buffer(&job, twiddles);
     job_add_buffer(&job, launch->permutes ? perm : transform->perm);
-    if (transform->inverse)
+    if (has_addend(launch))
+        job_add_input_operand(&job, OPERAND_B, ADDEND);
+    if (transform->inverse || has_addend(launch))
         job_add_buffer(&job, transform->n_inv);
     const uint32_t log2_items_of_lane = pass->stages - pass->log2_elements;
     job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_elements; /* at most */
@@ -546,9 +559,9 @@ static int64_t pitch_of(int64_t n)
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
                              struct variant_plan *plan)
 {
-    (void)plan;
     int64_t n = step->out->layout.shape[AXIS_N];
     const int64_t batch_bytes = NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t);
+    plan->launches += step->in[ADDEND] != NULL;
     OBSTACLE_IF(n < NTT_ROW_MIN, "rows are shorter than 256");
     OBSTACLE_IF(transform_rows(step) > UINT32_MAX, "there are too many rows");
     OBSTACLE_IF(batch_bytes > (int64_t)device->info.max_allocation_bytes,
@@ -709,7 +722,7 @@ static const char *plan_single(const struct step *step, const struct healcl_devi
                                struct variant_plan *plan)
 {
     const uint64_t n = (uint64_t)step->out->layout.shape[AXIS_N];
-    (void)plan;
+    plan->launches += step->in[ADDEND] != NULL;
     OBSTACLE_IF(n < 2, "rows are shorter than 2");
     OBSTACLE_IF(n * sizeof(uint64_t) > device->info.local_memory_bytes,
                 "a row does not fit into local memory");
@@ -757,4 +770,21 @@ static const struct variant variants[] = {
      "ntt/general", NULL, "cl/ntt/general.cl", "anything"},
 };
 
-const struct family family_transform = FAMILY_OF(transform, transform, variants);
+/* Kernels that do not take an addend are followed by those of a chain. */
+static enum healcl_status choose_with_addend(struct launcher *self, const struct variant_plan *plan,
+                                             struct healcl_error *error)
+{
+    if (!plan->step->in[ADDEND] || plan->variant->choose == choose_registers)
+        return plan->variant->choose(self, plan, error);
+    struct step_chain chain;
+    struct step transform = *plan->step;
+    struct variant_plan own = *plan;
+    transform.in[ADDEND] = transform.in[FACTORS] = NULL;
+    own.step = &transform;
+    step_chain_of(plan->step, &chain);
+    TRY(plan->variant->choose(self, &own, error));
+    return template_add_part(self, &chain.step, step_chain_operands, error);
+}
+
+const struct family family_transform = {"transform", FAMILY_transform, variants,
+                                        sizeof variants / sizeof *variants, choose_with_addend};

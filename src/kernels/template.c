@@ -5,6 +5,7 @@
 
 #include "kernels/derived.h"
 #include "kernels/job.h"
+#include "kernels/variant.h"
 
 __extension__ typedef unsigned __int128 uint128;
 
@@ -22,6 +23,26 @@ void template_begin(struct launcher *self, const struct step *step, struct templ
 void template_end(struct launcher *self)
 {
     self->templates.made = NULL;
+}
+
+enum healcl_status template_add_part(struct launcher *self, const struct step *part,
+                                     const uint8_t *operands, struct healcl_error *error)
+{
+    struct templates *templates = &self->templates;
+    const struct step *step = templates->step;
+    templates->step = part;
+    templates->operands = operands;
+    const enum healcl_status status = choose_variant(self, part, error);
+    templates->step = step;
+    templates->operands = NULL;
+    return status;
+}
+
+/* The number of the step's operand that is this one of the part that is being chosen. */
+static int operand_of(const struct launcher *self, int slot)
+{
+    const uint8_t *operands = self->templates.operands;
+    return operands && slot >= 0 && slot < STEP_OPERANDS ? operands[slot] : slot;
 }
 
 void template_release(struct launcher *self, struct template *template)
@@ -58,13 +79,16 @@ int template_slot_of(const struct launcher *self, const struct tensor *operand)
 int template_add_table(struct launcher *self, const struct table *table)
 {
     struct template *made = self->templates.made;
+    struct table added = *table;
     size_t i = 0;
+    for (int j = 0; j < TABLE_INPUTS; j++)
+        added.inputs[j] = operand_of(self, table->inputs[j]);
     while (i < made->table_count &&
-           (!derived_same_key(&made->tables[i].key, &table->key) ||
-            memcmp(made->tables[i].inputs, table->inputs, sizeof table->inputs) != 0))
+           (!derived_same_key(&made->tables[i].key, &added.key) ||
+            memcmp(made->tables[i].inputs, added.inputs, sizeof added.inputs) != 0))
         i++;
     if (i == made->table_count)
-        made->tables[made->table_count++] = *table;
+        made->tables[made->table_count++] = added;
     return SLOT_TABLE + (int)i;
 }
 
@@ -92,13 +116,14 @@ static size_t extra_bytes(const struct job *job, uint32_t i)
 static void set_bases(const struct launcher *self, const struct job *job,
                       struct template_launch *added)
 {
-    memcpy(added->moved, job->moved, sizeof added->moved);
     memcpy(added->units, job->units, sizeof added->units);
-    for (int k = 0; k < SPACE_OPERANDS; k++)
-        if (added->moved[k] < STEP_OPERANDS)
+    for (int k = 0; k < SPACE_OPERANDS; k++) {
+        added->moved[k] = operand_of(self, job->moved[k]);
+        if (job->moved[k] < STEP_OPERANDS)
             added->bases[k] =
                 job->space.operand[k].offset -
-                self->templates.step->operands[added->moved[k]]->layout.offset / added->units[k];
+                self->templates.step->operands[job->moved[k]]->layout.offset / added->units[k];
+    }
 }
 
 /* One allocation has the launch, its arguments, values, slots and options. */
@@ -139,7 +164,9 @@ enum healcl_status template_add_launch(struct launcher *self, const struct job *
         if (is_space)
             added->space = value;
     }
-    added->slots = memcpy(next, job->slots, count);
+    added->slots = (uint8_t *)next;
+    for (uint32_t i = 0; i < count; i++)
+        added->slots[i] = (uint8_t)operand_of(self, job->slots[i]);
     added->launch.options = memcpy(next + padded(count), launch->options, options);
     return HEALCL_OK;
 }

@@ -59,7 +59,8 @@ static void set_values(const struct step *step, struct expression_values *values
 /* Whether passes have changed a step to a form that docs/VENDORS.md does not describe. */
 static bool is_of_passes(const struct step *step)
 {
-    const bool has_factors = step->kind == STEP_INTT && step->in[FACTORS];
+    const bool has_factors =
+        (step->kind == STEP_INTT || step->kind == STEP_NTT) && step->in[FACTORS];
     const bool reps_do_not_share_b =
         step->kind == STEP_MODMUL_AXIS_SUM && step->in[INPUT_B]->layout.rank != 3;
     return has_factors || reps_do_not_share_b;

@@ -222,5 +222,7 @@ void step_add_cost(const struct step *step, struct segment_cost *cost)
         add_work(step, step_traits[step->value[i]].work, cost->work);
     for (int i = 0; step->kind == STEP_MULTIPLY_ADD && i < step_products(step); i++)
         add_work(step, WORK_PRODUCTS, cost->work);
+    if (step->kind == STEP_NTT && step->in[STEP_ADDEND])
+        add_work(step, WORK_PRODUCTS, cost->work);
     add_work(step, step_traits[step->kind].work, cost->work);
 }

@@ -2,11 +2,12 @@
  * Joins two elementwise operations with the same moduli, if only the second one reads the first
  * one's result. The joined step replaces the second one, and never writes the intermediate result.
  * The first may also be an inverse transform whose result is multiplied by one factor for each
- * modulus.
+ * modulus; or a forward one, whose result is added to another tensor before.
  */
 #include "plan/pass.h"
 
 enum {
+    FACTORS = 5,         /* input of a transform */
     WINDOW = 16,         /* steps that are searched */
     MODULI_MAX = 1 << 16 /* limit of kernels' tables */
 };
@@ -16,9 +17,11 @@ static bool is_modular(const struct step *step)
     return !pass_has_removed(step) && !step->vendor && step_traits[step->kind].chains;
 }
 
-static bool is_inverse(const struct step *step)
+/* Whether products with its result may be fused into a step. */
+static bool is_transform(const struct step *step)
 {
-    return step->kind == STEP_INTT && !step->vendor && !step->in[5];
+    return (step->kind == STEP_INTT || step->kind == STEP_NTT) && !step->vendor &&
+           !step->in[FACTORS];
 }
 
 static bool is_out(const struct step *step, const struct tensor *tensor)
@@ -58,14 +61,15 @@ static bool is_dead_behind(const struct pass_run *run, const struct step *second
 static struct step *find_first(const struct pass_run *run, struct step *second, int i)
 {
     const struct tensor *view = second->in[i];
-    if (!view || view->storage->scalars || tensors_overlap(second->in[1 - i], view))
+    if (!view || view->storage->scalars || tensors_overlap(second->in[1 - i], view) ||
+        tensors_overlap(second->in[3], view))
         return NULL;
     for (struct step *step = second; step > run->first && second - step < WINDOW;) {
         step--;
         if (pass_has_removed(step) || step->kind == STEP_RELEASE ||
             !pass_touches(step, step + 1, view, false))
             continue;
-        return (is_modular(step) || is_inverse(step)) && step->out->storage == view->storage &&
+        return (is_modular(step) || is_transform(step)) && step->out->storage == view->storage &&
                        pass_can_wait(step, second) && is_dead_behind(run, second, view)
                    ? step
                    : NULL;
@@ -101,17 +105,17 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
     return pass_join(run, first, second, second, &both, error);
 }
 
-/* Finds the factors of a product whose input i is an inverse transform's output: one for each
+/* Finds the factors `by` of a product of which a transform's output is input i: one for each
  * modulus. Also finds where the transform would write. Returns whether both exist. */
-static bool find_factors(const struct step *inverse, const struct step *product, int i,
-                         struct tensor *factors, struct tensor *out)
+static bool find_factors(const struct step *transform, const struct step *product, int i,
+                         const struct tensor *by, struct tensor *factors, struct tensor *out)
 {
     enum { AXIS_K = 2 };
-    const struct layout *rows = &inverse->out->layout, *view = &product->in[i]->layout;
-    const struct tensor *by = product->in[1 - i], *p = product->in[2], *q = inverse->in[1];
+    const struct layout *rows = &transform->out->layout, *view = &product->in[i]->layout;
+    const struct tensor *p = product->in[2], *q = transform->in[1];
     if (by->storage->scalars || p->storage != q->storage || p->layout.offset != q->layout.offset ||
         layout_elements(rows) != layout_elements(view) ||
-        !pass_move_view(inverse->out, product->in[i], product->out, out))
+        !pass_move_view(transform->out, product->in[i], product->out, out))
         return false;
     *factors = (struct tensor){
         by->storage, {.rank = 1, .shape = {rows->shape[AXIS_K]}, .offset = by->layout.offset}};
@@ -130,46 +134,71 @@ static bool find_factors(const struct step *inverse, const struct step *product,
     return true;
 }
 
-/* Whether an inverse transform may write there instead. Its rows must be kept, and it may overwrite
- * its input only in place. */
-static bool may_write(const struct step *inverse, const struct tensor *out)
+/* Whether a transform may write there instead. Its rows must be kept, and it may overwrite its
+ * input only in place. */
+static bool may_write(const struct step *transform, const struct tensor *out)
 {
-    const struct layout *rows = &inverse->out->layout;
+    const struct layout *rows = &transform->out->layout;
     for (int axis = 0; axis < 4; axis++)
         if (rows->shape[axis] > 1 && rows->stride[axis] != out->layout.stride[axis])
             return false;
-    for (int j = 1; j < 5; j++)
-        if (tensors_overlap(inverse->in[j], out))
+    for (int j = 1; j < STEP_INPUTS; j++)
+        if (tensors_overlap(transform->in[j], out))
             return false;
-    return !tensors_overlap(inverse->in[0], out) ||
-           layout_same_elements(&inverse->in[0]->layout, &out->layout);
+    return !tensors_overlap(transform->in[0], out) ||
+           layout_same_elements(&transform->in[0]->layout, &out->layout);
 }
 
-static enum healcl_status scale(struct pass_run *run, struct step *inverse, struct step *product,
+/* Makes a view of a tensor an input of a step that joins two. It comes from input i of the second
+ * one. */
+static enum healcl_status take_input(const struct pass_run *run, struct step *both, int to,
+                                     const struct tensor *view, const struct step *second, int i,
+                                     struct healcl_error *error)
+{
+    both->arguments[to] = second->arguments[i];
+    both->arguments[to].origin = (uint8_t)(both->arguments[to].origin + both->origins->count);
+    return plan_view(run->plan, view->storage, &view->layout, &both->in[to], error);
+}
+
+/* Joins a transform and a product with it, or with a sum of it and input 1 - i. */
+static enum healcl_status scale(struct pass_run *run, struct step *transform, struct step *product,
                                 int i, struct healcl_error *error)
 {
-    struct tensor factors, out;
-    struct step both = *inverse;
-    if (!find_factors(inverse, product, i, &factors, &out) || !may_write(inverse, &out))
+    const bool adds = product->kind == STEP_CHAIN;
+    const int by = adds ? 3 : 1 - i;
+    struct tensor factors, out, addend;
+    struct step both = *transform;
+    if (!find_factors(transform, product, i, product->in[by], &factors, &out) ||
+        (adds && !pass_move_view(transform->out, product->in[i], product->in[1 - i], &addend)))
         return HEALCL_OK;
-    TRY(plan_view(run->plan, factors.storage, &factors.layout, &both.in[5], error));
+    TRY(take_input(run, &both, FACTORS, &factors, product, by, error));
+    if (adds)
+        TRY(take_input(run, &both, STEP_ADDEND, &addend, product, 1 - i, error));
+    if (!may_write(&both, &out))
+        return HEALCL_OK;
     TRY(plan_view(run->plan, out.storage, &out.layout, &both.out, error));
-    both.arguments[5] = product->arguments[1 - i];
-    both.arguments[5].origin = (uint8_t)(both.arguments[5].origin + inverse->origins->count);
-    return pass_join(run, inverse, product, product, &both, error);
+    return pass_join(run, transform, product, product, &both, error);
+}
+
+/* Whether a step is a product of a sum. */
+static bool is_product_of_sum(const struct step *step)
+{
+    return !pass_has_removed(step) && step->kind == STEP_CHAIN && step->value[0] == STEP_MODSUM &&
+           step->value[1] == STEP_MODMUL;
 }
 
 enum healcl_status pass_chains(struct pass_run *run, struct healcl_error *error)
 {
     for (struct step *second = run->first; second < run->end; second++) {
-        const int inputs = step_traits[second->kind].commutes ? 2 : 1;
-        for (int i = 0; i < inputs && is_modular(second); i++) {
+        const int inputs = step_traits[second->kind].commutes || is_product_of_sum(second) ? 2 : 1;
+        for (int i = 0; i < inputs && (is_modular(second) || is_product_of_sum(second)); i++) {
             struct step *first = find_first(run, second, i);
             if (!first || !pass_can_join(first, second))
                 continue;
-            if (first->kind != STEP_INTT)
+            if (is_modular(first) && is_modular(second))
                 TRY(chain(run, first, second, i, error));
-            else if (second->kind == STEP_MODMUL)
+            else if ((first->kind == STEP_INTT && second->kind == STEP_MODMUL) ||
+                     (first->kind == STEP_NTT && second->kind == STEP_CHAIN))
                 TRY(scale(run, first, second, i, error));
         }
     }

@@ -138,6 +138,44 @@ enum healcl_status plan_view(struct plan *plan, struct storage *storage,
     return HEALCL_OK;
 }
 
+const uint8_t step_chain_operands[STEP_OPERANDS] = {STEP_OUT, STEP_ADDEND, 1,
+                                                    5, [STEP_OUT] = STEP_OUT};
+
+/* The distance of a view's elements along an axis. Axes of one element come first. */
+static int64_t distance_along(const struct layout *view, uint32_t axis)
+{
+    return view->shape[axis] > 1 ? llabs(view->stride[axis]) : INT64_MAX;
+}
+
+void step_chain_of(const struct step *ntt, struct step_chain *chain)
+{
+    struct tensor *const views[] = {&chain->out, &chain->addend, &chain->moduli, &chain->factors};
+    enum { VIEWS = sizeof views / sizeof *views, AXIS_K = 2 };
+    struct step *step = &chain->step;
+    *step = (struct step){.kind = STEP_CHAIN,
+                          .origins = ntt->origins,
+                          .out = &chain->out,
+                          .value = {STEP_MODSUM, STEP_MODMUL}};
+    for (uint32_t i = 0; i < VIEWS; i++) {
+        const struct tensor *operand = ntt->operands[step_chain_operands[i]];
+        *views[i] = *operand;
+        step->in[i] = views[i];
+        if (operand->layout.rank > 1)
+            continue;
+        views[i]->layout = chain->out.layout;
+        memset(views[i]->layout.stride, 0, sizeof views[i]->layout.stride);
+        views[i]->layout.stride[AXIS_K] = operand->layout.stride[0];
+        views[i]->layout.offset = operand->layout.offset;
+    }
+    for (uint32_t axis = 1, to = 1; axis < chain->out.layout.rank; to = ++axis) {
+        while (to > 0 && distance_along(&chain->out.layout, to - 1) <
+                             distance_along(&chain->out.layout, axis))
+            to--;
+        for (uint32_t i = 0; i < VIEWS; i++)
+            views[i]->layout = layout_move_axis(&views[i]->layout, axis, to);
+    }
+}
+
 static void count_bytes(struct planner *planner, const struct storage *storage)
 {
     planner->bytes_live += storage_bytes(storage);

@@ -196,6 +196,20 @@ static inline int step_products(const struct step *step)
     return count;
 }
 
+/* The addend of a STEP_NTT that has one. */
+enum { STEP_ADDEND = 6 };
+
+/* The STEP_CHAIN, in place, that a STEP_NTT with an addend does after its transform. The last axis
+ * of its views is the one along which out's elements are closest. */
+struct step_chain {
+    struct step step;
+    struct tensor out, addend, moduli, factors;
+};
+void step_chain_of(const struct step *ntt, struct step_chain *chain);
+
+/* The operands of the transform, by operand of the chain. */
+extern const uint8_t step_chain_operands[STEP_OPERANDS];
+
 /* Which elements of an input a step refuses; only the data show whether it has such elements. */
 enum check_kind { CHECK_NONE, CHECK_MODULUS, CHECK_INDEX, CHECK_PERMUTATION, CHECK_COPRIME };
 enum check_kind step_check(const struct step *step, int input);

@@ -64,7 +64,7 @@ static enum healcl_status tables_init(struct tables *tables, struct reference *r
         TRY(reference_operand(&operand, reference, step->in[4], error));
         TRY(reference_read_vector(&operand, &tables->n_inv, error));
     }
-    if (step->in[5]) {
+    if (step->kind == STEP_INTT && step->in[5]) {
         TRY(reference_operand(&operand, reference, step->in[5], error));
         TRY(reference_read_vector(&operand, &tables->factors, error));
     }
@@ -145,5 +145,9 @@ enum healcl_status reference_transform(struct reference *reference, const struct
     free(tables.factors);
     free(tables.twiddles);
     free(tables.x);
-    return status;
+    if (status != HEALCL_OK || !step->in[STEP_ADDEND])
+        return status;
+    struct step_chain chain;
+    step_chain_of(step, &chain);
+    return reference_elementwise(reference, &chain.step, error);
 }

@@ -473,17 +473,29 @@ static void add_loop(struct script *script, struct random *random)
         script_free(script, *name);
 }
 
-/* Inverse transforms, and products by a factor for each modulus, of any sign. */
+/* Transforms, sums with them, and products by a factor for each modulus, of any sign. */
 static void add_transform(struct script *script, struct random *random)
 {
-    bool in_place = random_once_in(random, 2);
+    bool in_place = random_once_in(random, 2), forward = random_once_in(random, 2);
     const char *p = random_once_in(random, 6) ? moduli(random) : "q";
     call(script, "l_x", "reshape", "%s [%d,%d,1,%d]", any(2, random), ROWS, N, K);
     call(script, "t", "empty", "(%d,%d,1,%d) :int64", ROWS, N, K);
-    call(script, NULL, "intt", "l_x perm none q none none ipsi f t 0");
+    if (forward)
+        call(script, NULL, "ntt",
+             random_once_in(random, 2) ? "l_x -3 perm none q none none ipsi t 0 0"
+                                       : "l_x -3 none none q none none ipsi t 0 1");
+    else
+        call(script, NULL, "intt", "l_x perm none q none none ipsi f t 0");
     call(script, "l_y", "squeeze", "t 2");
     if (random_once_in(random, 8))
         add_anything(script, random);
+    if (forward) {
+        const char *addends[] = {any(2, random), any(2, random), "d", "l_y"};
+        const char *addend = addends[random_between(random, 0, 3)];
+        const bool first = random_once_in(random, 2);
+        call(script, NULL, "modsum", "%s %s %s l_y", first ? "l_y" : addend,
+             first ? addend : "l_y", random_once_in(random, 12) ? moduli(random) : p);
+    }
     const char *factors = random_once_in(random, 5) ? any(2, random) : "f", *out = any(2, random);
     if (random_once_in(random, 2))
         call(script, NULL, "modmul", "l_y %s %s %s", factors, p, in_place ? "l_y" : out);
@@ -732,8 +744,8 @@ static void sums_of_any_layout(void **state)
     assert_int_equal(sums, 6 * 84);
 }
 
-/* Inverse transforms and factors of any sign: rows in order and side by side, moduli of all sizes,
- * rows that fit into local memory and longer ones. */
+/* Transforms and factors of any sign, forward ones with an addend of any values: rows in order and
+ * side by side, moduli of all sizes, rows that fit into local memory and longer ones. */
 static void scaled_transforms(void **state)
 {
     (void)state;
@@ -745,14 +757,14 @@ static void scaled_transforms(void **state)
                  {DTYPE_INT64, 40, 64},  {DTYPE_INT64, 61, LONGEST}, {DTYPE_INT32, 31, 1024}};
     struct random random = {seed};
     int64_t *values = malloc(3 * (size_t)K * LONGEST * sizeof *values);
-    for (int way = 0; way < 4 * (int)(sizeof cases / sizeof *cases); way++) {
+    for (int way = 0; way < 8 * (int)(sizeof cases / sizeof *cases); way++) {
         struct script script = {0};
-        const int n = cases[way / 4].n;
-        const enum dtype dtype = cases[way / 4].dtype;
-        const bool together = way % 2, permutes = way / 2 % 2;
+        const int n = cases[way / 8].n;
+        const enum dtype dtype = cases[way / 8].dtype;
+        const bool together = way % 2, permutes = way / 2 % 2, forward = way / 4 % 2;
         int64_t q[K];
         for (int i = 0; i < K; i++)
-            q[i] = (int64_t)(UINT64_MAX >> (65 - cases[way / 4].bits)) - 2 * i -
+            q[i] = (int64_t)(UINT64_MAX >> (65 - cases[way / 8].bits)) - 2 * i -
                    random_between(&random, 0, 9);
         script_upload(&script, "q", dtype, 1, (int64_t[]){K}, q);
         for (int i = 0; i < 3 * K * n; i++)
@@ -767,14 +779,23 @@ static void scaled_transforms(void **state)
         for (int i = 0; i < n; i++)
             values[i] = permutes ? n - 1 - i : i;
         script_upload(&script, "perm", DTYPE_INT64, 1, (int64_t[]){n}, values);
-        call(&script, NULL, "intt", "x %d perm none q none none ipsi n_inv x 0",
-             together ? -3 : -1);
+        const int axis = together ? -3 : -1;
+        for (int i = 0; i < K * n; i++)
+            values[i] = random_once_in(&random, 2) ? random_value(&random, dtype) : q[0] - i % 3;
+        script_upload(&script, "d", dtype, 2, (int64_t[]){n, K}, values);
+        call(&script, "d", together ? "unsqueeze" : "moveaxis", together ? "d -2" : "d 0 1");
+        call(&script, NULL, forward ? "ntt" : "intt",
+             forward ? "x %d perm none q none none ipsi x 0 0"
+                     : "x %d perm none q none none ipsi n_inv x 0",
+             axis);
         call(&script, "f_view", "unsqueeze", "f %d", together ? 0 : 1);
         call(&script, "q_view", "unsqueeze", "q %d", together ? 0 : 1);
+        if (forward)
+            call(&script, NULL, "modsum", way % 3 ? "d x q_view x" : "x d q_view x");
         call(&script, NULL, "modmul", "x f_view q_view x");
         script_download(&script, "x");
         expect_passes(&script, way);
-        assert_int_equal(script.plan->pass_changes, 1);
+        assert_int_equal(script.plan->pass_changes, forward ? 2 : 1);
         script_release(&script);
     }
     free(values);
