@@ -12,6 +12,7 @@ FEW_TOGETHER KERNEL multiply_add(SPACE(space), global ELEMENT *out, FACTOR_PARAM
     EACH_ELEMENT(space, span, i) {
         const struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));
         bool are_residues = modulus.value >> (sizeof(ELEMENT) < sizeof(long) ? 31 : 62) == 0;
+        const uint has = operands_of(&factors, RANK(space), &span, i);
         long x[FACTORS_ALL];
 #define TAKE_FACTOR(k, name)                                                                    \
         x[k] = HAS(k) ? WIDEN(AT(name, factor_place(&factors, k, RANK(space), &span, i))) : 0; \
@@ -19,7 +20,8 @@ FEW_TOGETHER KERNEL multiply_add(SPACE(space), global ELEMENT *out, FACTOR_PARAM
         EACH_FACTOR(TAKE_FACTOR)
         ulong low = (ulong)x[FACTORS_ADDEND], high = 0;
         UNROLL for (uint t = 0; t < PRODUCTS; t++) {
-            ulong a = (ulong)x[FACTOR(t)], b = (ulong)x[FACTOR(t) + 1], product = a * b;
+            ulong other = t == 0 && ADDS_FACTORS ? (ulong)x[FACTOR(1)] : 0;
+            ulong a = (ulong)x[FACTOR(t)] + other, b = (ulong)x[FACTOR(t) + 1], product = a * b;
             low += product;
             high += high_word(a, b) + (low < product);
         }
@@ -28,9 +30,12 @@ FEW_TOGETHER KERNEL multiply_add(SPACE(space), global ELEMENT *out, FACTOR_PARAM
             sum = (long)reduce_wide_below(high, low, modulus);
         else
             UNROLL for (uint t = 0; t < PRODUCTS; t++)
-                if (HAS(FACTOR(t))) {
-                    long product = WIDEN(
-                        (ELEMENT)compute_modmul(x[FACTOR(t)], x[FACTOR(t) + 1], modulus));
+                if (HAS_PRODUCT(t)) {
+                    long a = x[FACTOR(t)];
+                    if (t == 0 && ADDS_FACTORS)
+                        a = WIDEN((ELEMENT)compute_modsum(a, x[FACTOR(1)], modulus));
+                    long product =
+                        WIDEN((ELEMENT)compute_modmul(a, x[FACTOR(t) + 1], modulus));
                     sum = t == 0 && !HAS(FACTORS_ADDEND)
                               ? product
                               : WIDEN((ELEMENT)compute_modsum(sum, product, modulus));

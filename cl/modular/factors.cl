@@ -11,7 +11,18 @@
 
 /* The number of factor a of product t; b follows it. */
 #define FACTOR(t) ((t) > 0 ? 2 * (t) + 1 : 0)
-#define HAS(k) (factors.has >> (k) & 1)
+#define HAS(k) (has >> (k) & 1)
+#define HAS_PRODUCT(t) HAS(FACTOR(t) + 1)
+#define ADDS_FACTORS (HAS(FACTOR(1)) && !HAS_PRODUCT(1)) /* (a0 + a1)*b0 */
+
+/* The operands, as bits, that element i of a span has. */
+static inline uint operands_of(const struct factors *factors, uint rank, const struct span *span,
+                               count_t i)
+{
+    uint axis = factors->has >> FACTORS_AXIS;
+    bool has_all = span->index[rank - 1 - axis] + (axis == 0 ? i : 0) > 0;
+    return factors->has & (has_all ? ~0u : ~(factors->has >> FACTORS_PART));
+}
 
 /* The position of element i of a span in operand k. */
 static inline place_t factor_place(const struct factors *factors, uint k, uint rank,

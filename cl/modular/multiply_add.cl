@@ -16,6 +16,7 @@ KERNEL multiply_add_vectors(global const struct space *space_argument, global EL
     const uint last = space.rank - 1;
     const long out_stride = space.operand[0].stride[last];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        const uint has = operands_of(&factors, space.rank, &span, 0);
         global ELEMENT *to = out + span.position[0];
         global const ELEMENT *from[FACTORS_ALL];
 #define FIND_FACTOR(k, name) from[k] = name + factor_place(&factors, k, space.rank, &span, 0);
@@ -34,8 +35,11 @@ KERNEL multiply_add_vectors(global const struct space *space_argument, global EL
             if (HAS(FACTORS_ADDEND))
                 sum = x[FACTORS_ADDEND];
             UNROLL for (uint t = 0; t < PRODUCTS; t++)
-                if (HAS(FACTOR(t))) {
-                    long8 product = WRAP_LANES(lanes_modmul(x[FACTOR(t)], x[FACTOR(t) + 1], p));
+                if (HAS_PRODUCT(t)) {
+                    long8 a = x[FACTOR(t)];
+                    if (t == 0 && ADDS_FACTORS)
+                        a = WRAP_LANES(lanes_modsum(a, x[FACTOR(1)], p));
+                    long8 product = WRAP_LANES(lanes_modmul(a, x[FACTOR(t) + 1], p));
                     sum = t == 0 && !HAS(FACTORS_ADDEND)
                               ? product
                               : WRAP_LANES(lanes_modsum(sum, product, p));

@@ -13,7 +13,7 @@
 /* The bundled transcript of sequences that passes turn into fewer steps, and how many steps each
  * pass changes, in the order of passes.def. A pass that misses steps leaves all results right. */
 static const char sequences[] = "sequences.json.gz";
-static const uint64_t sequences_changes[PASS_COUNT] = {419, 154, 92, 579, 204, 401, 2150, 341};
+static const uint64_t sequences_changes[PASS_COUNT] = {419, 154, 92, 579, 204, 401, 2154, 341};
 enum { SEQUENCES_RUNS = 3 }; /* so that launches are recorded */
 
 /* Cells beyond the device must leave space for wrong ones. */

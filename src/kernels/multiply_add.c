@@ -6,8 +6,8 @@
 _Static_assert((int)PRODUCTS == STEP_PRODUCTS && (int)PRODUCT_AXES == STEP_PRODUCT_AXES,
                "cl/base/geometry.h and plan/plan.h differ");
 
-/* Layouts of out, of moduli in their table, and of factors. */
-enum { OF_MODULI = 1, OF_FACTORS = 2, LAYOUTS = OF_FACTORS + FACTORS_ALL };
+/* Layouts of out, of moduli in their table, of factors, and of parts. */
+enum { OF_MODULI = 1, OF_FACTORS = 2, OF_PARTS = OF_FACTORS + FACTORS_ALL, LAYOUTS };
 
 /* Factor k; NULL: it is missing. Input 2 has the moduli. */
 static const struct tensor *factor_of(const struct step *step, int k)
@@ -34,6 +34,7 @@ static bool find_plan(const struct step *step, const struct layout *moduli, bool
     struct layout layouts[LAYOUTS] = {step->out->layout, *moduli};
     for (int k = 0; k < FACTORS_ALL; k++)
         layouts[OF_FACTORS + k] = (factor_of(step, k) ? factor_of(step, k) : step->out)->layout;
+    layouts[OF_PARTS] = step_parts(step);
     layouts_simplify(layouts, LAYOUTS);
     const uint32_t rank = layouts->rank, axis = find_vectors(&layouts[OF_MODULI]);
     if (vectors && axis == rank)
@@ -44,9 +45,14 @@ static bool find_plan(const struct step *step, const struct layout *moduli, bool
     space_set_operand(&plan->space, 0, layouts);
     space_set_operand(&plan->space, 3, &layouts[OF_MODULI]);
     *factors = (struct factors){.has = 0};
+    for (uint32_t i = 0; i < rank; i++)
+        factors->has |= layouts[OF_PARTS].stride[i] != 0 ? (rank - 1 - i) << FACTORS_AXIS : 0;
     for (int k = 0; k < FACTORS_ALL; k++) {
         const struct layout *view = &layouts[OF_FACTORS + k];
-        factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k;
+        const bool is_partial = step->value[0] > 0 && k > FACTORS_ADDEND &&
+                                (k - FACTORS_ADDEND + 1) / 2 >= step->value[0];
+        factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k | (uint32_t)is_partial
+                                                                          << (FACTORS_PART + k);
         factors->offset[k] = view->offset;
         for (uint32_t i = 0; i < rank; i++)
             factors->stride[k][rank - 1 - i] = (uint32_t)view->stride[i];

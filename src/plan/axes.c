@@ -71,8 +71,11 @@ void step_axes(const struct step *step, struct step_axes *axes)
     memset(axes, 0, sizeof *axes);
     if (step_is_elementwise(step)) { /* the usual case, and calls wait for this */
         for (int i = 0; i < STEP_OPERANDS; i++)
-            if (step_operand(step, i))
+            if (step_operand(step, i)) {
                 letter_places(axes->names[i], step_operand(step, i)->layout.rank);
+                if (step->kind == STEP_MULTIPLY_ADD && step->value[0] > 0)
+                    axes->names[i][step->out->layout.rank - step->value[1]] = '*';
+            }
         return;
     }
     const struct step_traits *traits = &step_traits[step->kind];

@@ -220,7 +220,8 @@ void step_add_cost(const struct step *step, struct segment_cost *cost)
     cost->bytes = plus(cost->bytes, step_bytes(step));
     for (int i = 0; i < 2 && step->kind == STEP_CHAIN; i++)
         add_work(step, step_traits[step->value[i]].work, cost->work);
-    for (int i = 0; step->kind == STEP_MULTIPLY_ADD && i < step_products(step); i++)
+    for (int i = step_adds_factors(step);
+         step->kind == STEP_MULTIPLY_ADD && i < step_products(step); i++)
         add_work(step, WORK_PRODUCTS, cost->work);
     if (step->kind == STEP_NTT && step->in[STEP_ADDEND])
         add_work(step, WORK_PRODUCTS, cost->work);

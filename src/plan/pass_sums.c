@@ -5,8 +5,8 @@
  * pass steps that could be refused if an earlier step of the segment has checked the same moduli.
  * The release of a factor moves down with it.
  *
- * A sum of two values that are not negative may be the factor of the first product: x*c + y*c has
- * the same C remainder as (x+y)*c.
+ * Such sums on two evenly spaced slices become one step, also if the second one has more products.
+ * A sum of two tensors that is a factor of the first product, (x+y)*c, becomes part of the step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -104,11 +104,19 @@ static void follow(struct search *self, uint32_t number)
 
 /* ---------------------------------------------------------------- what may move */
 
-/* A step that would be done at the later step `to`. Step `by`, which may be `to`, alone reads what
- * it writes, and will be done there too. */
+/* A step that would be done at the later step `to`, for each element of its first axis if `repeats`
+ * is set. */
 struct move {
-    uint32_t from, by, to;
+    uint32_t from, to;
+    bool repeats;
 };
+
+/* A tensor, or if `repeats` is set, what it repeats along its first axis. */
+static struct tensor without_repeats(const struct tensor *tensor, bool repeats)
+{
+    return repeats ? (struct tensor){tensor->storage, layout_drop_axis(&tensor->layout, 0)}
+                   : *tensor;
+}
 
 /* Whether a view that the step reads has the same elements at the later step. */
 static bool stays(const struct search *self, const struct tensor *view, struct move move)
@@ -118,15 +126,15 @@ static bool stays(const struct search *self, const struct tensor *view, struct m
          use != NONE && use / STEP_OPERANDS > move.from; use = self->before[use]) {
         const uint32_t number = step_of_use(self, use);
         const struct step *step = step_at(self, number);
-        if (left-- == 0 || (number != move.to && number != move.by && step->kind != STEP_RELEASE &&
-                            tensors_overlap(step->out, view)))
+        if (left-- == 0 ||
+            (number != move.to && step->kind != STEP_RELEASE && tensors_overlap(step->out, view)))
             return false;
     }
     const struct tensor *out = step_at(self, move.to)->out;
     return !tensors_overlap(view, out) || tensors_same(view, out);
 }
 
-/* Whether nothing else reads the elements of a view after step `by` has read it by `use`. */
+/* Whether nothing else reads the elements of a view after step `to` has read it by `use`. */
 static bool is_dead_behind(const struct search *self, const struct tensor *view, uint32_t use,
                            struct move move)
 {
@@ -142,7 +150,7 @@ static bool is_dead_behind(const struct search *self, const struct tensor *view,
                    run->plan->steps + run->uses[id].last < run->end;
         const uint32_t number = step_of_use(self, use);
         const struct step *step = step_at(self, number);
-        if (number <= move.by || number == move.to)
+        if (number <= move.to)
             continue;
         if (step->kind == STEP_RELEASE || pass_overwrites(step, view))
             return true;
@@ -155,7 +163,8 @@ static bool is_dead_behind(const struct search *self, const struct tensor *view,
 static bool may_move(const struct search *self, struct move move)
 {
     const struct step *step = step_at(self, move.from), *to = step_at(self, move.to);
-    if (step->vendor || !step->in[2] || !tensors_same(step->in[2], to->in[2]) ||
+    const struct tensor moduli = without_repeats(to->in[2], move.repeats);
+    if (step->vendor || !step->in[2] || !tensors_same(step->in[2], &moduli) ||
         step->origins->count + to->origins->count > ORIGINS_MAX)
         return false;
     for (int i = 0; i < STEP_INPUTS; i++) {
@@ -166,26 +175,26 @@ static bool may_move(const struct search *self, struct move move)
     return self->checked[move.from] || pass_none_refuses(step, to);
 }
 
-/* Finds the step that wrote input i of step `by`, which has read it by use `read`, if it can be
- * done at step `to` instead and nothing else reads what it wrote. Else returns NONE. */
-static uint32_t find_writer(const struct search *self, uint32_t read, uint32_t by, int i,
-                            uint32_t to)
+/* Finds the step that wrote input i of step `to`, which has read it by use `read`, if it can be
+ * done there instead and nothing else reads what it wrote. repeats: what the input repeats along
+ * its first axis. Else returns NONE. */
+static uint32_t find_writer(const struct search *self, uint32_t read, uint32_t to, int i,
+                            bool repeats)
 {
-    const struct step *reader = step_at(self, by), *end = step_at(self, to);
-    const struct tensor *view = reader->in[i];
+    const struct step *reader = step_at(self, to);
+    const struct tensor view = without_repeats(reader->in[i], repeats);
     for (int j = 0; j < STEP_INPUTS; j++)
-        if ((j != i && tensors_overlap(reader->in[j], view)) ||
-            (by != to && j != ADDEND && tensors_overlap(end->in[j], view)))
+        if (j != i && tensors_overlap(reader->in[j], &view))
             return NONE;
     uint32_t use = self->before[read];
     for (int left = USES_MAX; use != NONE && left > 0; use = self->before[use], left--) {
-        const struct move move = {step_of_use(self, use), by, to};
+        const struct move move = {step_of_use(self, use), to, repeats};
         const struct step *step = step_at(self, move.from);
-        if (move.from >= by || step->kind == STEP_RELEASE ||
-            !pass_touches(step, step + 1, view, false))
+        if (move.from >= to || step->kind == STEP_RELEASE ||
+            !pass_touches(step, step + 1, &view, false))
             continue;
-        return step->out && tensors_same(step->out, view) && may_move(self, move) &&
-                       is_dead_behind(self, view, read, move)
+        return step->out && tensors_same(step->out, &view) && may_move(self, move) &&
+                       is_dead_behind(self, &view, read, move)
                    ? move.from
                    : NONE;
     }
@@ -197,9 +206,9 @@ static uint32_t find_writer(const struct search *self, uint32_t read, uint32_t b
 /* Whether kernels can have a table of the moduli, and strides of 32 bits for all operands. */
 static bool is_supported(const struct step *step)
 {
-    struct layout views[STEP_OPERANDS];
+    struct layout views[STEP_OPERANDS + 1] = {step_parts(step)};
     const struct layout moduli = layout_own_elements(&step->in[2]->layout);
-    uint32_t count = 0;
+    uint32_t count = 1;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (step->operands[i] && step->operands[i]->storage->elements > UINT32_MAX)
             return false;
@@ -218,13 +227,17 @@ static void take_input(struct step *sum, int to, const struct step *step, int fr
     sum->arguments[to].origin = (uint8_t)(sum->arguments[to].origin + behind);
 }
 
-/* Appends the products of a step, from number `first` on, to those of a sum. */
+/* Appends the products of a step, from number `first` on, to those of a sum. Of a product's own
+ * factors, that of the earlier storage comes first: sums on other slices then have the same order.
+ */
 static void take_products(struct step *sum, const struct step *step, int first, size_t behind)
 {
     for (int i = first; i < step_products(step); i++) {
-        const int to = sum->in[0] ? step_factors(step_products(sum)) : 0;
+        const int to = sum->in[0] ? step_factors(step_products(sum)) : 0, from = step_factors(i);
+        const int swaps =
+            step->kind == STEP_MODMUL && step->in[0]->storage->id > step->in[1]->storage->id;
         for (int factor = 0; factor < 2; factor++)
-            take_input(sum, to + factor, step, step_factors(i) + factor, behind);
+            take_input(sum, to + (factor ^ swaps), step, from + factor, behind);
     }
 }
 
@@ -264,7 +277,7 @@ static enum healcl_status add_product(struct search *self, uint32_t to, int i,
                                       struct healcl_error *error)
 {
     const struct step *addition = step_at(self, to);
-    const uint32_t from = find_writer(self, to * STEP_OPERANDS + (uint32_t)i, to, i, to);
+    const uint32_t from = find_writer(self, to * STEP_OPERANDS + (uint32_t)i, to, i, false);
     if (from == NONE || step_at(self, from)->kind != STEP_MODMUL ||
         addition->in[1 - i]->storage->scalars)
         return HEALCL_OK;
@@ -276,59 +289,127 @@ static enum healcl_status add_product(struct search *self, uint32_t to, int i,
     return is_supported(&sum) ? join(self, from, to, &sum, error) : HEALCL_OK;
 }
 
-/* Finds a modsum, of values that are not negative, which made a factor of product `by`. The product
- * is the addend of sum `to`, which has room for one more. *i becomes the factor. */
-static uint32_t find_factor(const struct search *self, uint32_t by, uint32_t to, int *i)
-{
-    const bool has_room = step_products(step_at(self, to)) + 1 < STEP_PRODUCTS;
-    for (*i = 0; *i < 2 && has_room && step_at(self, by)->kind == STEP_MODMUL; ++*i) {
-        const uint32_t from = find_writer(self, by * STEP_OPERANDS + (uint32_t)*i, by, *i, to);
-        const struct step *step = from != NONE ? step_at(self, from) : NULL;
-        if (step && step->kind == STEP_MODSUM && (step->nonnegative & 3) == 3 &&
-            !step->in[2]->storage->scalars)
-            return from;
-    }
-    return NONE;
-}
-
-/* Makes x*c + y*c of the first product of sum `to`, whose factor i is x+y. */
-static enum healcl_status divide_product(struct search *self, uint32_t from, uint32_t to, int i,
-                                         struct healcl_error *error)
-{
-    const struct step *inner = step_at(self, from), *sum = step_at(self, to);
-    const size_t behind = inner->origins->count;
-    struct step both = empty_sum(sum);
-    take_input(&both, i, inner, 0, 0);
-    take_input(&both, 1 - i, sum, 1 - i, behind);
-    take_products(&both, sum, 0, behind);
-    take_input(&both, step_factors(1) + i, inner, 1, 0);
-    take_moduli(&both, inner, sum);
-    return is_supported(&both) ? join(self, from, to, &both, error) : HEALCL_OK;
-}
-
 /* Lets a sum begin with the products that its addend is made of. */
 static enum healcl_status begin_with(struct search *self, uint32_t to, uint32_t use,
                                      struct healcl_error *error)
 {
-    const uint32_t from = find_writer(self, use, to, ADDEND, to);
+    const uint32_t from = find_writer(self, use, to, ADDEND, false);
     const struct step *addend = from != NONE ? step_at(self, from) : NULL;
     const struct step *sum = step_at(self, to);
-    int i = 0;
     if (!addend || (addend->kind != STEP_MODMUL && addend->kind != STEP_MULTIPLY_ADD) ||
+        (addend->kind == STEP_MULTIPLY_ADD && addend->value[0] > 0) ||
         step_products(addend) + step_products(sum) > STEP_PRODUCTS)
         return HEALCL_OK;
-    const uint32_t inner = find_factor(self, from, to, &i);
-    const size_t behind = addend->origins->count;
     struct step both = empty_sum(sum);
     take_products(&both, addend, 0, 0);
-    take_products(&both, sum, 0, behind);
+    take_products(&both, sum, 0, addend->origins->count);
     take_moduli(&both, addend, sum);
     if (addend->kind == STEP_MULTIPLY_ADD && addend->in[ADDEND])
         take_input(&both, ADDEND, addend, ADDEND, 0);
-    if (!is_supported(&both))
+    return is_supported(&both) ? join(self, from, to, &both, error) : HEALCL_OK;
+}
+
+static bool repeats_first(const struct tensor *tensor)
+{
+    return tensor->layout.rank > 0 && tensor->layout.shape[0] > 1 && tensor->layout.stride[0] == 0;
+}
+
+/* Makes (x+y)*c of the first product of a sum, whose factor i is what a modsum left in a tensor. */
+static enum healcl_status add_factors(struct search *self, uint32_t to, int i,
+                                      struct healcl_error *error)
+{
+    const struct step *sum = step_at(self, to);
+    const struct tensor *factor = sum->in[i];
+    const bool repeats = repeats_first(factor) && repeats_first(sum->in[2]);
+    if (step_products(sum) == STEP_PRODUCTS || step_adds_factors(sum))
         return HEALCL_OK;
-    TRY(join(self, from, to, &both, error));
-    return inner != NONE ? divide_product(self, inner, to, i, error) : HEALCL_OK;
+    const uint32_t from = find_writer(self, self->run->next[factor->storage->id], to, i, repeats);
+    const struct step *modsum = from != NONE ? step_at(self, from) : NULL;
+    if (!modsum || modsum->kind != STEP_MODSUM)
+        return HEALCL_OK;
+    const size_t behind = modsum->origins->count;
+    struct step both = empty_sum(sum);
+    for (int j = 0; j < 2; j++) {
+        struct layout view = modsum->in[j]->layout;
+        if (repeats)
+            view = layout_insert_axis(&view, 0, sum->out->layout.shape[0], 0);
+        take_input(&both, step_factors(j), modsum, j, 0);
+        TRY(plan_view(self->run->plan, modsum->in[j]->storage, &view, &both.in[step_factors(j)],
+                      error));
+    }
+    take_input(&both, 1, sum, 1 - i, behind);
+    take_products(&both, sum, 1, behind);
+    take_moduli(&both, modsum, sum);
+    both.in[2] = sum->in[2];
+    if (sum->in[ADDEND])
+        take_input(&both, ADDEND, sum, ADDEND, behind);
+    both.value[0] += both.value[0] > 0;
+    return is_supported(&both) ? join(self, from, to, &both, error) : HEALCL_OK;
+}
+
+/* Whether two sums are on slices of which the second is behind the first, and neither needs what
+ * the other writes. Only the last products of the second sum may be missing in the first one. */
+static bool are_parts(const struct step *first, const struct step *second)
+{
+    if (first->kind != STEP_MULTIPLY_ADD || first->value[0] > 0 || second->value[0] > 0 ||
+        second - first > PASS_WINDOW || second->out->layout.rank == MAX_RANK ||
+        tensors_overlap(first->out, second->out))
+        return false;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *one = first->operands[i], *other = second->operands[i];
+        if (i < STEP_OUT &&
+            (tensors_overlap(one, second->out) || tensors_overlap(other, first->out)))
+            return false;
+        if (!one && i < STEP_OUT && i >= step_factors(step_products(first)))
+            continue;
+        if (!one != !other)
+            return false;
+        if (one && (one->storage != other->storage || one->layout.offset > other->layout.offset ||
+                    !layout_alike(&one->layout, &other->layout, -1)))
+            return false;
+    }
+    return true;
+}
+
+/* Joins two sums that are parts of one. */
+static enum healcl_status join_two(struct search *self, uint32_t from, uint32_t to,
+                                   struct healcl_error *error)
+{
+    const struct step *first = step_at(self, from), *second = step_at(self, to);
+    struct step both = empty_sum(second);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *one = first->operands[i], *other = second->operands[i];
+        if (!other)
+            continue;
+        struct layout view = one ? one->layout : other->layout;
+        view = layout_insert_axis(&view, 0, 2, other->layout.offset - view.offset);
+        TRY(plan_view(self->run->plan, other->storage, &view, &both.operands[i], error));
+        if (i < STEP_OUT)
+            both.arguments[i].origin = (uint8_t)(both.arguments[i].origin + first->origins->count);
+    }
+    const struct tensor *moduli = both.in[2];
+    take_moduli(&both, first, second);
+    both.in[2] = moduli;
+    if (step_products(first) < step_products(second)) {
+        both.value[0] = step_products(first);
+        both.value[1] = both.out->layout.rank;
+    }
+    return is_supported(&both) ? join(self, from, to, &both, error) : HEALCL_OK;
+}
+
+/* Joins a sum with an earlier one on another slice, if possible. */
+static enum healcl_status join_parts(struct search *self, uint32_t to, struct healcl_error *error)
+{
+    const struct step *second = step_at(self, to);
+    uint32_t use = self->before[to * STEP_OPERANDS + STEP_OUT];
+    for (int left = USES_MAX; use != NONE && left > 0; use = self->before[use], left--) {
+        const struct move move = {step_of_use(self, use), to, false};
+        const struct step *first = step_at(self, move.from);
+        if (use % STEP_OPERANDS == STEP_OUT && are_parts(first, second) && may_move(self, move) &&
+            !pass_touches(first + 1, second, first->out, false))
+            return join_two(self, move.from, to, error);
+    }
+    return HEALCL_OK;
 }
 
 /* Moves releases behind the last steps that now use their storages. */
@@ -362,12 +443,17 @@ static enum healcl_status fuse_sums(struct search *self, struct healcl_error *er
 {
     for (uint32_t number = 0; number < self->count; number++) {
         const struct step *step = step_at(self, number);
+        const bool is_whole = step->kind == STEP_MULTIPLY_ADD; /* an earlier round has made it */
         follow(self, number);
         for (int i = 2; i-- > 0 && step->kind == STEP_MODSUM && !step->vendor;) {
             TRY(add_product(self, number, i, error));
             if (step->kind == STEP_MULTIPLY_ADD)
                 TRY(begin_with(self, number, number * STEP_OPERANDS + 1 - (uint32_t)i, error));
         }
+        if (is_whole)
+            TRY(join_parts(self, number, error));
+        for (int i = 0; i < 2 && is_whole; i++)
+            TRY(add_factors(self, number, i, error));
     }
     return self->run->changes > 0 ? move_releases(self, error) : HEALCL_OK;
 }
@@ -376,7 +462,8 @@ enum healcl_status pass_sums(struct pass_run *run, struct healcl_error *error)
 {
     const size_t count = (size_t)(run->end - run->first), uses = count * STEP_OPERANDS;
     const struct step *addition = run->first;
-    while (addition < run->end && addition->kind != STEP_MODSUM)
+    while (addition < run->end && addition->kind != STEP_MODSUM &&
+           addition->kind != STEP_MULTIPLY_ADD)
         addition++;
     if (addition == run->end || uses >= NONE)
         return HEALCL_OK;

@@ -138,6 +138,14 @@ enum healcl_status plan_view(struct plan *plan, struct storage *storage,
     return HEALCL_OK;
 }
 
+struct layout step_parts(const struct step *step)
+{
+    struct layout parts = step->out->layout;
+    for (uint32_t axis = 0; axis < parts.rank; axis++)
+        parts.stride[axis] = step->value[0] > 0 && axis + step->value[1] == parts.rank;
+    return parts;
+}
+
 const uint8_t step_chain_operands[STEP_OPERANDS] = {STEP_OUT, STEP_ADDEND, 1,
                                                     5, [STEP_OUT] = STEP_OUT};
 

@@ -196,6 +196,16 @@ static inline int step_products(const struct step *step)
     return count;
 }
 
+/* Whether the first product of a STEP_MULTIPLY_ADD is (a0 + a1)*b0. */
+static inline bool step_adds_factors(const struct step *step)
+{
+    return step->in[step_factors(1)] && !step->in[step_factors(1) + 1];
+}
+
+/* A view of out's shape with stride 1 along the axis of which only index 1 has all products of a
+ * STEP_MULTIPLY_ADD, and 0 along others. */
+struct layout step_parts(const struct step *step);
+
 /* The addend of a STEP_NTT that has one. */
 enum { STEP_ADDEND = 6 };
 

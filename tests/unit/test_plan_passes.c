@@ -473,6 +473,57 @@ static void add_loop(struct script *script, struct random *random)
         script_free(script, *name);
 }
 
+/* What the calls of a product of two ciphertexts may do: bits. */
+enum { ADDS_TWICE = 1, SWAPS = 2, SUMS_FACTOR = 4, SQUARES = 8, PART_WAYS = 16 };
+
+/* Adds x[0]*y[0] to out[0], and x[0]*y[1] + x[1]*y[0] to out[1]; x[0] becomes x[0] + z[0] before.
+ */
+static void add_part_products(struct script *script, struct random *random, const char *const of[4],
+                              const char *p, const char *empty, int way)
+{
+    static const char *const parts[] = {"x_0", "x_1", "y_0", "y_1", "z_0", "z_1", "o_0", "o_1"};
+    for (int i = 0; i < 8; i++)
+        slice(script, parts[i], of[i / 2], "[%d]", i % 2);
+    if (way & SUMS_FACTOR)
+        call(script, NULL, "modsum", "x_0 z_0 %s x_0", p);
+    call(script, "t", "empty", "%s", empty);
+    call(script, "u", "empty", "%s", empty);
+    call(script, NULL, "modmul", "x_0 y_0 %s t", p);
+    call(script, NULL, "modsum", "o_0 t %s o_0", p);
+    if (way & SQUARES) {
+        call(script, NULL, "modmul", "z_0 z_0 %s t", p);
+        call(script, NULL, "modsum", "o_0 t %s o_0", p);
+    }
+    if (random && random_once_in(random, 5))
+        add_anything(script, random);
+    call(script, NULL, "modmul", way & SWAPS ? "y_1 x_0 %s t" : "x_0 y_1 %s t", p);
+    call(script, NULL, "modmul", "x_1 y_0 %s u", p);
+    if (random && random_once_in(random, 5))
+        add_anything(script, random);
+    if (way & ADDS_TWICE)
+        call(script, NULL, "modsum", "o_1 t %s o_1", p);
+    else
+        call(script, NULL, "modsum", "t u %s u", p);
+    call(script, NULL, "modsum", "o_1 u %s o_1", p);
+    if (random && random_once_in(random, 12))
+        script_download(script, "t");
+    for (int i = 0; i < 8; i++)
+        script_free(script, parts[i]);
+    script_free(script, "t");
+    script_free(script, "u");
+}
+
+static void add_parts(struct script *script, struct random *random)
+{
+    const char *of[] = {any(2, random), any(2, random), any(2, random), any(2, random)};
+    char empty[32];
+    snprintf(empty, sizeof empty, "(%d,%d) :int64", N, K);
+    if (random_once_in(random, 2)) /* not the contents of another one */
+        call(script, of[3], "zeros", "(%d,%d,%d) :int64", ROWS, N, K);
+    add_part_products(script, random, of, moduli(random), empty,
+                      (int)random_between(random, 0, PART_WAYS - 1));
+}
+
 /* Transforms, sums with them, and products by a factor for each modulus, of any sign. */
 static void add_transform(struct script *script, struct random *random)
 {
@@ -493,8 +544,8 @@ static void add_transform(struct script *script, struct random *random)
         const char *addends[] = {any(2, random), any(2, random), "d", "l_y"};
         const char *addend = addends[random_between(random, 0, 3)];
         const bool first = random_once_in(random, 2);
-        call(script, NULL, "modsum", "%s %s %s l_y", first ? "l_y" : addend,
-             first ? addend : "l_y", random_once_in(random, 12) ? moduli(random) : p);
+        call(script, NULL, "modsum", "%s %s %s l_y", first ? "l_y" : addend, first ? addend : "l_y",
+             random_once_in(random, 12) ? moduli(random) : p);
     }
     const char *factors = random_once_in(random, 5) ? any(2, random) : "f", *out = any(2, random);
     if (random_once_in(random, 2))
@@ -517,7 +568,7 @@ static void make_program(struct script *script, struct random *random)
             add_copy(script, random);
             script_segment_end(script);
         }
-        switch (random_between(random, 0, 11)) {
+        switch (random_between(random, 0, 12)) {
         case 0: add_products(script, random); break;
         case 1: add_key_product(script, random); break;
         case 2: add_copy(script, random); break;
@@ -529,6 +580,7 @@ static void make_program(struct script *script, struct random *random)
         case 4: add_sums_of_slices(script, random); break;
         case 9: add_digits(script, random); break;
         case 10: add_loop(script, random); break;
+        case 11: add_parts(script, random); break;
         default: add_anything(script, random);
         }
     }
@@ -742,6 +794,54 @@ static void sums_of_any_layout(void **state)
         script_release(&script);
     }
     assert_int_equal(sums, 6 * 84);
+}
+
+/* Products of two ciphertexts, each of two parts, of any values: one step if they are added one
+ * after the other. */
+static void products_of_parts(void **state)
+{
+    (void)state;
+    enum { MOST = 4 * 48 * 16 };
+    static const struct {
+        int64_t shape[3], moduli[2];
+        const char *view, *empty;
+    } layouts[] = {{{2, 6, 64}, {6, 1}, "[...]", "(6,64)"},
+                   {{2, 48, 7}, {1, 7}, "[...]", "(48,7)"},
+                   {{4, 48, 16}, {1, 16}, "[::2,:,:8]", "(48,8)"},
+                   {{2, 1, 1}, {1, 1}, "[...]", "(1,1)"}};
+    static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
+    struct random random = {seed};
+    int64_t values[MOST];
+    for (int run = 0; run < 2 * 4 * 3 * PART_WAYS; run++) {
+        struct script script = {0};
+        const int way = run / 24, layout = run / 2 % 4, tame = run / 8 % 3;
+        const enum dtype dtype = dtypes[run % 2];
+        char empty[32];
+        for (const char *name = "xyzo"; *name; name++) {
+            for (int i = 0; i < MOST; i++)
+                values[i] = random_once_in(&random, 1 + 9 * tame) ? random_value(&random, dtype)
+                                                                  : random_between(&random, 0, 96);
+            script_upload(&script, (char[]){*name, '0', 0}, dtype, 3, layouts[layout].shape,
+                          values);
+            call(&script, (char[]){*name, 0}, "get_slice", "%c0 %s", *name, layouts[layout].view);
+        }
+        for (int i = 0; i < MOST; i++)
+            values[i] = tame ? 97 + i : random_modulus(&random, dtype);
+        script_upload(&script, "q0", dtype, 2, layouts[layout].moduli, values);
+        call(&script, "q", "get_slice", layout == 2 ? "q0 [:,:8]" : "q0 [...]");
+        snprintf(empty, sizeof empty, "%s :int%d", layouts[layout].empty,
+                 8 * (int)dtype_size(dtype));
+        add_part_products(&script, NULL, (const char *const[]){"x", "y", "z", "o"}, "q", empty,
+                          way);
+        script_download(&script, "o0");
+        expect_passes(&script, run);
+        int kernels = 0;
+        for (size_t i = 0; i < script.plan->step_count; i++)
+            kernels += script.plan->steps[i].kind > STEP_RELEASE;
+        if ((way & (ADDS_TWICE | SQUARES)) == ADDS_TWICE)
+            assert_int_equal(kernels, 1);
+        script_release(&script);
+    }
 }
 
 /* Transforms and factors of any sign, forward ones with an addend of any values: rows in order and
@@ -964,7 +1064,7 @@ int main(void)
         cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
         cmocka_unit_test(linear_time),         cmocka_unit_test(chains_of_any_layout),
         cmocka_unit_test(scaled_transforms),   cmocka_unit_test(nothing_to_do),
-        cmocka_unit_test(sums_of_any_layout),
+        cmocka_unit_test(sums_of_any_layout),  cmocka_unit_test(products_of_parts),
     };
     return cmocka_run_group_tests(all, open_device, close_device);
 }
