@@ -264,7 +264,7 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
                                         struct kernel *kernel, cl_kernel id,
                                         struct healcl_error *error)
 {
-    struct queued_command command = {.timed.tag = launch->tag};
+    struct queued_command command = {.timed.tag = launch->tag}; /* to attribute its time by */
     if (device->profiling) {
         command.log = &device->launches;
         command.timed.is_first = !atomic_load(&kernel->shared->launched);

@@ -45,7 +45,7 @@ struct device_executor {
     size_t download_count, download_capacity;
     uint64_t download_bytes;
     uint64_t recent_wait; /* nanoseconds of the longest drain, halved with each later one */
-    /* If `result` is split into parts: kernels are enqueued, since compute_start. */
+    /* If the segment's times are split: kernels are enqueued, since compute_start. */
     bool in_compute_phase;
     uint64_t compute_start;
     const struct result_sink *sink;

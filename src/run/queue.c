@@ -188,8 +188,8 @@ void queue_note_written(struct healcl_queue *queue, struct storage *storage)
     device_turn_end(queue->device);
 }
 
-/* Sets a tensor as an argument of the current entry. The plan gets its own view, because the handle
- * may be released before the step runs. Memory that was lent may have been written by others. */
+/* Sets a tensor as an argument of the current entry, which refers to the handle's own view: no step
+ * keeps that once it is enqueued. Memory that was lent may have been written by others. */
 enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
                                     const struct healcl_tensor *tensor, struct healcl_error *error)
 {

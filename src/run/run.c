@@ -39,8 +39,9 @@ size_t trace_begin_step(struct trace *trace, const struct step *step)
     return trace_begin(trace, "operation", trace_for_step(trace, step));
 }
 
-/* Hands a result, or a piece of one, to the sink. A whole result goes to `take` if the sink has it,
- * everything else to take_piece. In traces the time counts as comparing. */
+/* Hands a result, or a piece of one, to the sink, and adds the time to the segment's. A whole
+ * result goes to `take` if the sink has it, everything else to take_piece. In traces the time
+ * counts as comparing. */
 enum healcl_status sink_take(struct executor *executor, const struct result_sink *sink,
                              const struct step *step, int64_t first, int64_t count,
                              const void *data, struct healcl_error *error)
@@ -288,8 +289,9 @@ static enum healcl_status run_traced_segment(struct run *run, const struct segme
     return status;
 }
 
-/* Runs all segments once and stores their times in column `repetition`. Times that are split into
- * decoding and computing need waits, so profiled repetitions do not split them. */
+/* Runs all segments once and stores their times in column `repetition`. The executor leaves the
+ * times of a segment in executor->times. Times that are split into decoding and computing need
+ * waits, so profiled repetitions do not split them. */
 static enum healcl_status run_once(struct run *run, uint32_t repetition, struct healcl_error *error)
 {
     size_t next_row = 0;
