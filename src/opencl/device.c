@@ -178,8 +178,8 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
-/* Allocates a handle. shared: the context of other handles, which it joins; or NULL: it gets its
- * own. Counts the handle in its context. */
+/* Allocates a handle together with its programs, which are freed with it. shared: the context of
+ * other handles, which it joins; or NULL: it gets its own. Counts the handle in its context. */
 static enum healcl_status new_device(struct device_context *shared, struct healcl_device **device,
                                      struct healcl_error *error)
 {

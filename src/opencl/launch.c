@@ -214,7 +214,7 @@ static enum healcl_status set_arguments(struct healcl_device *device, const stru
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct buffer *buffer = launch->arguments[i].buffer;
         const uint64_t serial = buffer ? buffer->serial : VALUE_SERIAL;
-        if (own && own->serials[i] == serial)
+        if (own && own->serials[i] == serial) /* it is set already */
             continue;
         if (own)
             own->serials[i] = 0;

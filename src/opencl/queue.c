@@ -333,7 +333,7 @@ bool device_poll(struct healcl_device *device, bool is_new)
     const bool turns = takes_turns(device);
     if (turns && pthread_mutex_trylock(&shared->turn) != 0)
         return false;
-    bool has_ended = turns && shared->latest != device; /* the next turn began by waiting for it */
+    bool has_ended = turns && shared->latest != device; /* that one began by waiting for us */
     if (!has_ended) {
         if (is_new || !device->marker)
             set_marker(device);

@@ -517,7 +517,7 @@ static enum healcl_status time_launches(struct healcl_device *device, struct tes
 static enum healcl_status find_overlap(struct healcl_device *device, struct test_launch *test,
                                        bool *overlap, struct healcl_error *error)
 {
-    const uint32_t launches_at_once[2] = {1, LAUNCHES_AT_ONCE_MAX};
+    const uint32_t launches_at_once[2] = {1, LAUNCHES_AT_ONCE_MAX}; /* in order; out of order */
     uint64_t times[2] = {0, UINT64_MAX};
     *overlap = false;
     if (!device->info.out_of_order || !(device->info.type & CL_DEVICE_TYPE_CPU) ||
@@ -609,16 +609,20 @@ static enum healcl_status try_compilers(struct healcl_device *device, struct out
     uint32_t retried_limit = UINT32_MAX; /* that was tried again without cached binaries: none */
     for (uint32_t limit = trial_first();; healcl_error_clear(error)) {
         device->info.compiler_limit = limit;
-        trial_note(limit < COMPILER_NOT_OPTIMIZING ? limit + 1 : 0);
+        trial_note(limit < COMPILER_NOT_OPTIMIZING ? limit + 1
+                                                   : 0); /* where to begin after a crash */
         enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], &runs, error);
         trial_note(0);
+        /* It has passed, or failed for a reason that is not the device's, such as host memory. */
         if (status != HEALCL_DEVICE && (status != HEALCL_OK || device->info.failed_families == 0))
             return status;
         const bool had_binary = device_programs_discard(device) && !device->programs->package;
         if (had_binary && retried_limit != limit)
-            retried_limit = limit;
-        else if (runs || limit++ >= COMPILER_NOT_OPTIMIZING)
+            retried_limit = limit; /* once more with the same limit, from source */
+        else if (runs || limit >= COMPILER_NOT_OPTIMIZING)
             return status;
+        else
+            limit++;
     }
 }
 

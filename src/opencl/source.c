@@ -107,7 +107,7 @@ enum healcl_status program_identify(const struct healcl_device *device,
     struct program_texts found;
     TRY(find_options(device, program, error));
     TRY(program_texts_find(device, program, &found, error));
-    enum { FIELDS = 3 };
+    enum { FIELDS = 3 }; /* in front of the texts */
     const char *all[FIELDS + PROGRAM_TEXTS] = {PROGRAM_ABI, program->all_options, arguments};
     snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
     memcpy(all + FIELDS, found.texts, sizeof found.texts);

@@ -460,11 +460,13 @@ static uint64_t audit_compare(struct audit *audit, const struct pending *pending
     for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), visited++) {
         const int64_t actual = dtype_load(dtype, pending->actual, walk.position[0]);
         const int64_t expected = dtype_load(dtype, pending->expected, walk.position[0]);
-        if (actual == expected || different++ > 0)
+        if (actual == expected)
             continue;
-        *first = visited;
-        audit->difference.actual = actual;
-        audit->difference.expected = expected;
+        if (different++ == 0) {
+            *first = visited;
+            audit->difference.actual = actual;
+            audit->difference.expected = expected;
+        }
     }
     return different;
 }

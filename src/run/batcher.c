@@ -183,7 +183,7 @@ static enum healcl_status batcher_hand_out(struct healcl_batcher *batcher,
         if (!request->results[i] || bytes == 0)
             continue;
         TRY(healcl_session_map(session, i, &data, error));
-        /* The result depends on requests. */
+        /* In a batch, a result that depends on requests has one more axis. */
         const bool is_wide = session_results[i].rank > one->results[i].rank;
         memcpy(request->results[i], (const char *)data + (is_wide ? slice * bytes : 0), bytes);
     }
@@ -237,10 +237,10 @@ static enum healcl_status run_together(struct healcl_batcher *batcher,
     struct healcl_error run_error = {.status = HEALCL_OK};
     const enum healcl_status status = healcl_session_run(batcher->together, &run_error);
     *is_refused = status == HEALCL_REFUSED;
-    if (status != HEALCL_OK)
-        error_move(*is_refused ? NULL : error, &run_error);
-    if (status != HEALCL_OK)
+    if (status != HEALCL_OK) {
+        error_move(*is_refused ? NULL : error, &run_error); /* to NULL: it is dropped */
         return *is_refused ? HEALCL_OK : status;
+    }
     for (size_t i = 0; i < count; i++) {
         requests[i].status = HEALCL_OK;
         TRY(batcher_hand_out(batcher, batcher->together, &requests[i], i, error));

@@ -347,6 +347,7 @@ static enum healcl_status drain(struct device_executor *self, struct healcl_erro
     THEN(status, take_all(self, error));
     forget_downloads(self);
     const uint64_t waited = monotonic_nanoseconds() - start;
+    /* A long wait is remembered for some time: it counts half with each later one. */
     self->recent_wait = waited > self->recent_wait / 2 ? waited : self->recent_wait / 2;
     return status == HEALCL_OK && self->base.audit ? audit_judge(self->base.audit, error) : status;
 }

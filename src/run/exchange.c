@@ -169,7 +169,7 @@ static enum healcl_status exchange_sum(const struct exchanger *exchanger,
     if (status == HEALCL_OK) {
         status = exchange_data(exchanger, &sum, exchange, data, error);
         const enum healcl_status unmap_status =
-            exchange_map(exchanger, &sum, UNMAPS, &data, status ? NULL : error);
+            exchange_map(exchanger, &sum, UNMAPS, &data, status == HEALCL_OK ? error : NULL);
         status = status == HEALCL_OK ? unmap_status : status;
         if (exchanger->executor->class->written)
             exchanger->executor->class->written(exchanger->executor, sum.storage);

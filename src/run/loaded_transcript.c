@@ -309,8 +309,8 @@ enum healcl_status healcl_transcript_split(const struct healcl_transcript *trans
     return transcript_derive(transcript, plan_split, split, sizeof *split, part, error);
 }
 
-/* Chooses along which axis a transcript is split among ranks. The choice needs the plan before
- * passes, which is made again if the transcript does not keep it. */
+/* Chooses along which axis a transcript is split among ranks. The choice needs the plan as it is
+ * before passes. A transcript whose plan is after passes has it made again from the file. */
 enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript *transcript,
                                                   struct healcl_split *split,
                                                   struct healcl_error *error)
