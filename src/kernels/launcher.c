@@ -433,41 +433,34 @@ enum healcl_status launch_check(struct launcher *self, const struct step *step, 
 
 enum { SMALL_RESULT_BYTES = 1 << 16 }; /* smaller copies are not worth a kernel: bytes are copied */
 
-static bool packs_bytes(const struct tensor *tensor, uint64_t bytes)
+static bool packs_bytes(const struct step *copy)
 {
-    return bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&tensor->layout);
+    const uint64_t bytes = storage_bytes(copy->out->storage);
+    return bytes == 0 ||
+           (bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&copy->in[0]->layout));
 }
 
-const char *pack_obstacle(const struct launcher *self, const struct step *step,
-                          const struct tensor *tensor, uint64_t bytes)
+const char *pack_obstacle(const struct launcher *self, const struct step *copy)
 {
-    struct step copy = {.kind = STEP_COPY, .origins = step->origins};
-    return bytes == 0 || packs_bytes(tensor, bytes) ? NULL : step_obstacle(&copy, self->device);
+    return packs_bytes(copy) ? NULL : step_obstacle(copy, self->device);
 }
 
-/* The packed elements are an output like any other. Their storage comes after those of the plan. */
 enum healcl_status launch_pack(struct launcher *self, const struct step *step,
-                               const struct tensor *tensor, const struct buffer *out,
-                               struct healcl_error *error)
+                               const struct step *copy, struct healcl_error *error)
 {
     const struct buffer *from;
-    uint64_t size = dtype_size(tensor->storage->dtype);
+    const struct tensor *tensor = copy->in[0];
+    struct buffer *to = launcher_memory(self, copy->out->storage);
+    const uint64_t bytes = storage_bytes(copy->out->storage);
+    TRY(device_buffer_acquire_part(self->device, bytes, to, error));
+    if (bytes == 0)
+        return HEALCL_OK;
     TRY(launcher_buffer(self, tensor->storage, &from, error));
-    if (packs_bytes(tensor, out->bytes))
-        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out, 0,
-                           out->bytes, step->origins, error);
-    struct storage packed = {.id = (uint32_t)self->plan->storage_count,
-                             .dtype = tensor->storage->dtype,
-                             .elements = layout_elements(&tensor->layout)};
-    const struct tensor to = {.storage = &packed, .layout = layout_packed(&tensor->layout)};
-    struct step copy = *step;
-    copy.kind = STEP_COPY;
-    copy.out = &to;
-    copy.in[0] = tensor;
-    *launcher_memory(self, &packed) = *out;
-    enum healcl_status status = launch_step(self, step, &copy, error);
-    *launcher_memory(self, &packed) = (struct buffer){0}; /* the caller owns it */
-    return status;
+    if (!packs_bytes(copy))
+        return launch_step(self, step, copy, error);
+    return device_copy(self->device, from,
+                       (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype), to, 0,
+                       bytes, step->origins, error);
 }
 
 /* ---------------------------------------------------------------- life */

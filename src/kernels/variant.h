@@ -239,15 +239,13 @@ enum healcl_status launch_step(struct launcher *self, const struct step *at,
 enum healcl_status launch_check(struct launcher *self, const struct step *step, int i,
                                 struct healcl_error *error);
 
-/* Why the device must not run the kernel that launch_pack needs for `bytes` bytes. NULL: it may, or
- * launch_pack needs no kernel. */
-const char *pack_obstacle(const struct launcher *self, const struct step *step,
-                          const struct tensor *tensor, uint64_t bytes);
+/* Why the device must not run the kernel that launch_pack needs. NULL: it may, or launch_pack needs
+ * no kernel. */
+const char *pack_obstacle(const struct launcher *self, const struct step *copy);
 
-/* Enqueues a copy of a tensor's elements into a buffer, in C order. The step hands them to the
- * caller. */
+/* Enqueues a copy of a result that `step` hands to the caller. copy: a step that copies it to a
+ * storage of its own, in C order. The number of that storage is behind those of the plan. */
 enum healcl_status launch_pack(struct launcher *self, const struct step *step,
-                               const struct tensor *tensor, const struct buffer *out,
-                               struct healcl_error *error);
+                               const struct step *copy, struct healcl_error *error);
 
 #endif

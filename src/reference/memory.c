@@ -9,7 +9,7 @@ enum healcl_status reference_create(const struct plan *plan, struct reference **
     struct reference *reference = calloc(1, sizeof *reference);
     NEED_MEMORY(reference, error);
     reference->plan = plan;
-    reference->memories = reference_allocate(plan->storage_count, sizeof *reference->memories);
+    reference->memories = reference_allocate(plan->storage_count + 1, sizeof *reference->memories);
     if (!reference->memories) {
         free(reference);
         NO_MEMORY(error);
@@ -30,7 +30,7 @@ void reference_free(struct reference *reference)
 {
     if (!reference)
         return;
-    for (size_t id = 0; id < reference->plan->storage_count; id++)
+    for (size_t id = 0; id <= reference->plan->storage_count; id++)
         memory_release(&reference->memories[id]);
     free(reference->memories);
     free(reference);

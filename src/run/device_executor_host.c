@@ -28,9 +28,8 @@ static char *host_copy(const struct device_executor *self, const struct storage 
 
 /* Copies what a tensor spans from the device to the reference's memory, or from the host's own
  * copy. Waits for the device. */
-enum healcl_status device_executor_read_tensor(struct device_executor *self,
-                                               const struct tensor *tensor,
-                                               struct healcl_error *error)
+static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,
+                                      struct healcl_error *error)
 {
     const struct extent extent = extent_of(tensor);
     const struct buffer *buffer;
@@ -93,11 +92,11 @@ static enum healcl_status run_by_reference(struct device_executor *self, const s
 {
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
-            TRY(device_executor_read_tensor(self, step->in[i], error));
+            TRY(read_tensor(self, step->in[i], error));
     /* If the output has no gaps, the step writes all that it spans. */
     const bool has_gaps = extent_of(step->out).bytes != packed_bytes(step->out);
     if (step_traits[step->kind].adds || has_gaps)
-        TRY(device_executor_read_tensor(self, step->out, error));
+        TRY(read_tensor(self, step->out, error));
     TRY(reference_step(self->reference, step, error));
     TRY(write_tensor(self, step->out, error));
     launcher_storage_written(&self->launcher, step->out->storage);
@@ -137,8 +136,8 @@ enum healcl_status device_executor_note_fallback(struct device_executor *self,
 
 /* Divides the time of a step on the host among its operations, for reports. The device was idle
  * meanwhile, which must not count as a gap between kernels. */
-void device_executor_note_host_time(struct device_executor *self, const struct step *step,
-                                    uint64_t nanoseconds)
+static void note_host_time(struct device_executor *self, const struct step *step,
+                           uint64_t nanoseconds)
 {
     const struct origins *origins = step->origins;
     size_t count = operation_count(self->launcher.plan->table);
@@ -155,9 +154,8 @@ void device_executor_note_host_time(struct device_executor *self, const struct s
 
 /* Prepares the reference for a step that the device cannot run. Fails if such steps must not run on
  * the host. Reads the status buffer first: refusals of earlier steps take precedence. */
-enum healcl_status device_executor_prepare_host(struct device_executor *self,
-                                                const struct step *step, const char *reason,
-                                                struct healcl_error *error)
+static enum healcl_status prepare_host(struct device_executor *self, const struct step *step,
+                                       const char *reason, struct healcl_error *error)
 {
     if (!self->base.falls_back)
         FAIL(error, HEALCL_DEVICE, "the device lacks kernels for it: %s", reason);
@@ -176,7 +174,7 @@ enum healcl_status device_executor_run_on_host(struct device_executor *self,
                                                const struct step *step, const char *reason,
                                                struct healcl_error *error)
 {
-    TRY(device_executor_prepare_host(self, step, reason, error));
+    TRY(prepare_host(self, step, reason, error));
     uint64_t start = monotonic_nanoseconds(), dropped_before = self->reference->dropped_digits;
     size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
     enum healcl_status status = HEALCL_OK;
@@ -189,7 +187,7 @@ enum healcl_status device_executor_run_on_host(struct device_executor *self,
             reference_forget(self->reference, step_operand(step, i)->storage);
     trace_end(self->base.trace, span);
     self->base.dropped_digits += self->reference->dropped_digits - dropped_before;
-    device_executor_note_host_time(self, step, monotonic_nanoseconds() - start);
+    note_host_time(self, step, monotonic_nanoseconds() - start);
     self->has_refused |= status == HEALCL_REFUSED;
     return status;
 }

@@ -80,21 +80,6 @@ enum healcl_status device_executor_note_fallback(struct device_executor *self,
                                                  const struct step *step, const char *reason,
                                                  struct healcl_error *error);
 
-/* Prepares the reference for a step, after refusals of earlier steps. HEALCL_DEVICE: steps must not
- * run on the host. */
-enum healcl_status device_executor_prepare_host(struct device_executor *self,
-                                                const struct step *step, const char *reason,
-                                                struct healcl_error *error);
-
-/* Copies a tensor's storage, from its first to its last element, to the reference. */
-enum healcl_status device_executor_read_tensor(struct device_executor *self,
-                                               const struct tensor *tensor,
-                                               struct healcl_error *error);
-
-/* Divides the time of a step on the host among its operations. */
-void device_executor_note_host_time(struct device_executor *self, const struct step *step,
-                                    uint64_t nanoseconds);
-
 /* ---- device_executor_result.c ---- */
 
 /* Runs a download step: the result waits, or is handed out. */

@@ -3,59 +3,37 @@
 
 #include "core/array.h"
 #include "kernels/variant.h"
-#include "reference/reference.h"
 #include "run/device_executor_parts.h"
-
-/* Copies a result to a new buffer in C order, by way of the host: the device has no kernel for it.
- * reason: why, for reports. */
-static enum healcl_status pack_on_host(struct device_executor *self, struct download *download,
-                                       const char *reason, struct healcl_error *error)
-{
-    const struct tensor *tensor = download->step->in[0];
-    const size_t bytes = (size_t)packed_bytes(tensor);
-    TRY(device_executor_prepare_host(self, download->step, reason, error));
-    uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(self->base.trace, "fallback", "copy");
-    void *memory = malloc(bytes);
-    enum healcl_status status = memory ? device_executor_read_tensor(self, tensor, error)
-                                       : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    THEN(status, reference_read(self->reference, tensor, memory, error));
-    THEN(status, device_upload_memory(self->launcher.device, NULL, bytes, memory, &download->buffer,
-                                      error));
-    reference_forget(self->reference, tensor->storage);
-    free(memory);
-    trace_end(self->base.trace, span);
-    device_executor_note_host_time(self, download->step, monotonic_nanoseconds() - start);
-    return status;
-}
 
 /* Enqueues a copy of a result, in C order, to its own buffer. Later steps of the segment then
  * cannot change it. If the device cannot pack it, the host does. */
 static enum healcl_status snapshot(struct device_executor *self, struct download *download,
                                    struct healcl_error *error)
 {
-    const struct step *step = download->step;
-    struct healcl_device *device = self->launcher.device;
+    struct launcher *launcher = &self->launcher;
     struct healcl_error launch_error = {0};
-    const char *obstacle =
-        pack_obstacle(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
-    download->buffer = (struct buffer){0};
+    const struct tensor *tensor = download->step->in[0];
+    struct storage packed = {.id = (uint32_t)launcher->plan->storage_count,
+                             .dtype = tensor->storage->dtype,
+                             .elements = layout_elements(&tensor->layout)};
+    const struct tensor out = {.storage = &packed, .layout = layout_packed(&tensor->layout)};
+    struct step copy = *download->step;
+    copy.kind = STEP_COPY;
+    copy.out = &out;
+    const char *obstacle = pack_obstacle(launcher, &copy);
+    enum healcl_status status =
+        obstacle ? HEALCL_OK : launch_pack(launcher, download->step, &copy, &launch_error);
+    if (status != HEALCL_OK && self->base.falls_back && device_executor_is_lacking(&launch_error))
+        obstacle = launch_error.message;
+    else if (status != HEALCL_OK)
+        error_move(error, &launch_error);
+    if (obstacle)
+        status = device_executor_run_on_host(self, &copy, obstacle, error);
+    healcl_error_clear(&launch_error);
     download->offset = 0;
     download->is_in_storage = false;
-    if (obstacle)
-        return pack_on_host(self, download, obstacle, error);
-    TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &download->buffer, error));
-    if (download->buffer.bytes == 0)
-        return HEALCL_OK;
-    enum healcl_status status =
-        launch_pack(&self->launcher, step, step->in[0], &download->buffer, &launch_error);
-    if (status != HEALCL_OK && self->base.falls_back && device_executor_is_lacking(&launch_error)) {
-        device_buffer_release(device, &download->buffer);
-        status = pack_on_host(self, download, launch_error.message, error);
-    } else if (status != HEALCL_OK) {
-        error_move(error, &launch_error);
-    }
-    healcl_error_clear(&launch_error);
+    download->buffer = *launcher_memory(launcher, &packed);
+    *launcher_memory(launcher, &packed) = (struct buffer){0}; /* the download's from now on */
     return status;
 }
 
