@@ -10,8 +10,11 @@ struct block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
+enum { DOUBLINGS_MAX = 4 }; /* to 1 MiB */
+
 struct arena {
     struct block *newest;
+    unsigned doublings; /* of new blocks: more than one was full when the arena was cleared */
 };
 
 struct arena *arena_create(void)
@@ -37,6 +40,7 @@ void arena_clear(struct arena *arena)
     struct block *kept = arena->newest;
     if (!kept)
         return;
+    arena->doublings += kept->next && arena->doublings < DOUBLINGS_MAX;
     while (kept->next) {
         struct block *next = kept->next;
         kept->next = next->next;
@@ -53,7 +57,8 @@ void *arena_alloc(struct arena *arena, size_t size)
     size = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
     struct block *block = arena->newest;
     if (!block || block->size - block->used < size) {
-        size_t room = size > ARENA_BLOCK_SIZE ? size : ARENA_BLOCK_SIZE;
+        const size_t least = (size_t)ARENA_BLOCK_SIZE << arena->doublings;
+        const size_t room = size > least ? size : least;
         block = calloc(1, sizeof *block + room);
         if (!block)
             return NULL;

@@ -343,9 +343,12 @@ void layouts_simplify(struct layout *views, uint32_t count)
 struct layout layout_own_elements(const struct layout *layout)
 {
     struct layout own = *layout;
-    for (uint32_t axis = own.rank; axis-- > 0;)
-        if (own.stride[axis] == 0 && own.shape[axis] > 0)
-            own = layout_drop_axis(&own, axis);
+    own.rank = 0;
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        if (layout->stride[axis] != 0 || layout->shape[axis] < 1) {
+            own.shape[own.rank] = layout->shape[axis];
+            own.stride[own.rank++] = layout->stride[axis];
+        }
     return own;
 }
 

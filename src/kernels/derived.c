@@ -41,10 +41,10 @@ static int scalar_table(struct launcher *self, enum derived_kind kind, size_t el
 struct layout modulus_operand(const struct step *step, int i)
 {
     struct layout operand = step->in[i]->layout;
-    const struct layout distinct = layout_own_elements(&operand), packed = layout_packed(&distinct);
     operand.offset = 0; /* a scalar's offset is added by job_move_scalar */
-    if (step->in[i]->storage->scalars)
+    if (is_scalar(step, i))
         return operand;
+    const struct layout distinct = layout_own_elements(&operand), packed = layout_packed(&distinct);
     for (uint32_t axis = 0, packed_axis = 0; axis < operand.rank; axis++)
         if (operand.stride[axis] != 0)
             operand.stride[axis] = packed.stride[packed_axis++];
@@ -53,10 +53,10 @@ struct layout modulus_operand(const struct step *step, int i)
 
 int derive_moduli(struct launcher *self, const struct step *step, int i)
 {
+    if (is_scalar(step, i))
+        return scalar_table(self, DERIVED_SCALARS, sizeof(struct modulus));
     const struct layout distinct = layout_own_elements(&step->in[i]->layout);
-    return step->in[i]->storage->scalars
-               ? scalar_table(self, DERIVED_SCALARS, sizeof(struct modulus))
-               : modulus_table(self, i, &distinct);
+    return modulus_table(self, i, &distinct);
 }
 
 int derive_modulus_vector(struct launcher *self, const struct step *step, int i)
@@ -70,10 +70,12 @@ int derive_modulus_vector(struct launcher *self, const struct step *step, int i)
 bool moduli_are_periodic(const struct step *step, int i)
 {
     enum { PERIOD_MAX = 4096 };
+    if (is_scalar(step, i))
+        return true;
     const struct layout *moduli = &step->in[i]->layout;
     const struct layout distinct = layout_own_elements(moduli);
     const int64_t k = layout_elements(&distinct);
-    if (step->in[i]->storage->scalars || k == 1)
+    if (k == 1)
         return true;
     const uint32_t last = moduli->rank - 1;
     const bool vary_along_last_only = moduli->stride[last] != 0 && moduli->shape[last] == k;
@@ -82,13 +84,13 @@ bool moduli_are_periodic(const struct step *step, int i)
 
 struct periodic_moduli derive_periodic_moduli(struct launcher *self, const struct step *step, int i)
 {
-    const struct layout distinct = layout_own_elements(&step->in[i]->layout);
     const size_t lanes_bytes = sizeof(struct scalar_lanes);
     struct periodic_moduli moduli = {.table = SLOT_NONE, .k = 1, .period = 1};
-    if (step->in[i]->storage->scalars) {
+    if (is_scalar(step, i)) {
         moduli.lanes = scalar_table(self, DERIVED_SCALAR_LANES, lanes_bytes);
         return moduli;
     }
+    const struct layout distinct = layout_own_elements(&step->in[i]->layout);
     /* lcm(k, 8) / 8 = k / gcd(k, 8): at most three factors of 2 are divided out. */
     moduli.k = moduli.period = layout_elements(&distinct);
     for (int64_t power = LANES; power > 1 && moduli.period % 2 == 0; power /= 2)

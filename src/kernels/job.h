@@ -22,6 +22,7 @@ struct job {
     int moved[SPACE_OPERANDS];     /* the slot of the step's operand whose offset operand k of the
                                       space has; or SLOT_NONE */
     int64_t units[SPACE_OPERANDS]; /* elements of the step's operand in one of the space's */
+    size_t options_length;
     char options[LAUNCH_OPTIONS_SIZE];
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     uint8_t slots[LAUNCH_ARGUMENTS_MAX];

@@ -71,9 +71,9 @@ static void forget_all(struct launcher *self)
     for (size_t i = 0; i < templates->bound_count; i++)
         forget_step(self, &templates->bound[i]);
     for (size_t i = 0; templates->buckets && i < TEMPLATE_BUCKETS; i++)
-        while (templates->buckets[i].first) {
-            struct template *template = templates->buckets[i].first;
-            templates->buckets[i].first = template->next;
+        while (templates->buckets[i]) {
+            struct template *template = templates->buckets[i];
+            templates->buckets[i] = template->next;
             template_free(self, template);
         }
     templates->bytes = 0;
@@ -209,14 +209,23 @@ static size_t make_key(const struct step *step, uint64_t facts, uint64_t key[KEY
 
 /* ---------------------------------------------------------------- choosing */
 
-/* Chooses launches of a step. replaceable: manifests' kernels may run it. */
+/* Chooses the launches of a step. replaceable: manifests' kernels may run it. After an error
+ * nothing is left to release. */
 static enum healcl_status choose(struct launcher *self, const struct step *step, bool replaceable,
+                                 struct template *made, struct table tables[TABLES_MAX],
                                  struct healcl_error *error)
 {
     bool is_chosen = false;
+    enum healcl_status status = HEALCL_OK;
+    template_begin(self, step, made, tables);
     if (replaceable && self->plan->table)
-        TRY(choose_replacement(self, step, &is_chosen, error));
-    return is_chosen ? HEALCL_OK : choose_variant(self, step, error);
+        status = choose_replacement(self, step, &is_chosen, error);
+    if (!is_chosen)
+        THEN(status, choose_variant(self, step, error));
+    template_end(self);
+    if (status != HEALCL_OK)
+        template_release(self, made);
+    return status;
 }
 
 /* Makes the template of a key. One allocation has its tables and its key. */
@@ -226,16 +235,13 @@ static enum healcl_status make(struct launcher *self, const struct step *step, b
 {
     struct table tables[TABLES_MAX];
     struct template made;
-    template_begin(self, step, &made, tables);
-    enum healcl_status status = choose(self, step, replaceable, error);
-    template_end(self);
+    TRY(choose(self, step, replaceable, &made, tables, error));
     const size_t tables_bytes = made.table_count * sizeof *tables;
     const size_t bytes = sizeof made + tables_bytes + key_words * sizeof *key;
-    struct template *template = status == HEALCL_OK ? malloc(bytes) : NULL;
-    if (!template) {
+    struct template *template = malloc(bytes);
+    if (!template)
         template_release(self, &made);
-        return status == HEALCL_OK ? ERROR(error, HEALCL_NO_MEMORY, "out of memory") : status;
-    }
+    NEED_MEMORY(template, error);
     *template = made;
     template->tables = memcpy(template + 1, tables, tables_bytes);
     template->key = memcpy(template->tables + made.table_count, key, key_words * sizeof *key);
@@ -245,40 +251,30 @@ static enum healcl_status make(struct launcher *self, const struct step *step, b
     return HEALCL_OK;
 }
 
-/* Finds the template of a step, or makes one. If it serves this step only, its key is empty: also
- * if the plan does not run again, and this is the first step like it. */
+/* Finds the template of a step, or makes one. */
 static enum healcl_status find_or_make(struct launcher *self, const struct step *step,
                                        bool replaceable, uint64_t facts, struct template **result,
                                        struct healcl_error *error)
 {
     uint64_t key[KEY_WORDS];
     struct templates *all = &self->templates;
-    bool is_kept = all->runs_again;
-    if (step->kind == STEP_VENDOR || (replaceable && vendor_replaces(self->plan, step)))
-        return make(self, step, replaceable, key, 0, result, error);
     if (!all->buckets)
-        all->buckets = calloc(TEMPLATE_BUCKETS, sizeof *all->buckets);
+        all->buckets = calloc(TEMPLATE_BUCKETS, sizeof(struct template *));
     NEED_MEMORY(all->buckets, error);
     const size_t words = make_key(step, facts, key), bytes = words * sizeof *key;
     const uint64_t hash = XXH3_64bits(key, bytes);
-    struct template_bucket *bucket = &all->buckets[hash % TEMPLATE_BUCKETS];
-    struct template *found = bucket->first;
+    struct template **bucket = &all->buckets[hash % TEMPLATE_BUCKETS], *found = *bucket;
     while (found && (found->hash != hash || found->key_words != words ||
                      memcmp(found->key, key, bytes) != 0))
         found = found->next;
-    if (found) {
-        *result = found;
-        return HEALCL_OK;
+    if (!found) {
+        TRY(make(self, step, replaceable, key, words, &found, error));
+        found->hash = hash;
+        found->next = *bucket;
+        *bucket = found;
+        all->bytes += found->bytes;
     }
-    is_kept = is_kept || bucket->latest == hash;
-    bucket->latest = hash;
-    TRY(make(self, step, replaceable, key, is_kept ? words : 0, result, error));
-    if (!is_kept)
-        return HEALCL_OK;
-    (*result)->hash = hash;
-    (*result)->next = bucket->first;
-    bucket->first = *result;
-    all->bytes += (*result)->bytes;
+    *result = found;
     return HEALCL_OK;
 }
 
@@ -388,6 +384,35 @@ static enum healcl_status run_template(struct launcher *self, const struct templ
     return status;
 }
 
+/* Runs a step without keeping what is chosen for it. */
+static enum healcl_status run_once(struct launcher *self, const struct step *step, bool replaceable,
+                                   struct healcl_error *error)
+{
+    struct table tables[TABLES_MAX];
+    struct template once;
+    TRY(choose(self, step, replaceable, &once, tables, error));
+    const enum healcl_status status =
+        once.is_done ? HEALCL_OK : run_template(self, &once, step, NULL, error);
+    template_release(self, &once);
+    return status;
+}
+
+/* Binds a step, unless another run would choose other launches. */
+static enum healcl_status bind_step(struct launcher *self, const struct step *step,
+                                    bool replaceable, struct bound_step *bound,
+                                    struct healcl_error *error)
+{
+    if (bound->template && !bound->kept)
+        keep(self, bound);
+    if (bound->template || step->is_new)
+        return HEALCL_OK;
+    if (step->kind != STEP_VENDOR && !(replaceable && vendor_replaces(self->plan, step)))
+        return find_or_make(self, step, replaceable, bound->facts, &bound->template, error);
+    return self->templates.runs_again
+               ? make(self, step, replaceable, NULL, 0, &bound->template, error)
+               : HEALCL_OK;
+}
+
 enum healcl_status launch_step(struct launcher *self, const struct step *at,
                                const struct step *step, struct healcl_error *error)
 {
@@ -398,21 +423,19 @@ enum healcl_status launch_step(struct launcher *self, const struct step *at,
     const uint64_t facts = facts_of(self, step);
     struct bound_step unbound = {.template = NULL}, *bound = bound_of(self, at, step);
     bound = bound ? bound : &unbound;
-    if (bound->template && bound->facts != facts)
+    if (bound->facts != facts)
         forget_step(self, bound);
-    if (bound->template && !bound->kept)
-        keep(self, bound);
-    if (!bound->template)
-        TRY(find_or_make(self, step, at == step, facts, &bound->template, error));
     bound->facts = facts;
+    TRY(bind_step(self, step, at == step, bound, error));
     if (bound->kept && step->call > 0)
         take_operands(bound->kept, step);
-    const bool is_done = bound->template->is_done;
-    const bool is_own = step->call > 0 && bound->template->key_words == 0;
-    const enum healcl_status status =
-        is_done ? HEALCL_OK : run_template(self, bound->template, step, bound->kept, error);
-    if (status != HEALCL_OK || is_done || is_own ||
-        bound == &unbound) /* another kernel may serve */
+    const struct template *template = bound->template;
+    const bool is_done = template && template->is_done;
+    const enum healcl_status status = is_done ? HEALCL_OK
+                                      : template
+                                          ? run_template(self, template, step, bound->kept, error)
+                                          : run_once(self, step, at == step, error);
+    if (status != HEALCL_OK || is_done || bound == &unbound) /* another kernel may serve then */
         forget_step(self, bound);
     if (status == HEALCL_OK)
         launcher_storage_written(self, step->out->storage);

@@ -43,12 +43,9 @@ struct derived_cache {
 /* What is chosen for steps: see template.h. */
 enum { TEMPLATE_BUCKETS = 4096 };
 struct templates {
-    struct template_bucket {
-        struct template *first;
-        uint64_t latest;     /* hash of the latest step without a template */
-    } * buckets;             /* NULL before the first template */
-    struct template *made;   /* the one that jobs now add launches to; NULL: none */
-    const struct step *step; /* that it is made for */
+    struct template **buckets; /* NULL before the first template */
+    struct template *made;     /* the one that jobs now add launches to; NULL: none */
+    const struct step *step;   /* that it is made for */
     const uint8_t *operands; /* that step's, by operand of `step`, which is a part of it; or NULL */
     uint64_t bytes, epoch;   /* epoch: of the device when they were chosen */
     struct bound_step *bound; /* by step of a plan that runs again, or by cached call; or NULL */

@@ -138,8 +138,9 @@ enum healcl_status template_add_launch(struct launcher *self, const struct job *
                    padded(count) + options;
     for (uint32_t i = 0; i < count; i++)
         bytes += extra_bytes(job, i);
-    struct template_launch *added = calloc(1, bytes);
+    struct template_launch *added = malloc(bytes);
     NEED_MEMORY(added, error);
+    memset(added, 0, sizeof *added);
     *made->last = added;
     made->last = &added->next;
     made->launch_count++;

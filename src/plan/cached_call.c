@@ -118,6 +118,8 @@ void cached_call_keep(const struct call *call, const struct call_key *key, size_
     uint64_t *latest = &all->latest[key->hash % CACHED_CALLS_MAX];
     const bool is_again = *latest == key->hash;
     *latest = key->hash;
+    for (size_t i = first; i < plan->step_count; i++)
+        plan->steps[i].is_new = !is_again;
     if (!is_again || plan->step_count != first + 1 || !step->out || step->payload ||
         step->kind == STEP_FILL) /* it has the value of a scalar */
         return;

@@ -22,31 +22,30 @@ static enum step_kind modular_kind(const struct call *call)
 #undef FORM
 }
 
+/* All parameters but the last one, out, are operands. The last of them but a holds the moduli. */
 enum healcl_status infer_elementwise(struct call *call, struct healcl_error *error)
 {
-    static const char *const operand_names[] = {"a", "b", "p", NULL};
+    const struct healcl_parameter_info *parameters = call->form->parameters;
+    const uint32_t count = call->form->parameter_count - 1;
     const struct tensor *out;
     struct layout shape = {.rank = 0};
-    for (const char *const *name = operand_names; *name; name++)
-        if (tensor_of(call, *name))
-            TRY_ARGUMENT(*name, layout_broadcast_shape(&shape, &tensor_of(call, *name)->layout,
-                                                       &shape, error));
+    for (uint32_t i = 0; i < count; i++)
+        if (call->tensors[i])
+            TRY_ARGUMENT(parameters[i].name,
+                         layout_broadcast_shape(&shape, &call->tensors[i]->layout, &shape, error));
     TRY(find_out(call, shape.rank, shape.shape, &out, error));
 
     struct step step = planner_step(call->planner, modular_kind(call), out);
-    const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b holds the moduli */
-    for (const char *const *name = operand_names; *name; name++) {
-        int parameter = index_of(call, *name);
-        if (parameter < 0)
-            continue;
-        int place = **name == 'a' ? 0 : **name == 'b' ? b_place : 2;
-        const struct tensor *operand = call->tensors[parameter];
+    for (uint32_t i = 0; i < count; i++) {
+        const int place = i == 0 ? 0 : i == count - 1 ? 2 : 1;
+        const struct tensor *operand = call->tensors[i];
         if (!operand)
-            TRY(planner_constant(call->planner, integer_of(call, *name, 0), &operand, error));
+            TRY(planner_constant(call->planner, call->entry->arguments[i].integer, &operand,
+                                 error));
         struct layout view;
         TRY(layout_broadcast(&operand->layout, &out->layout, &view, error));
         TRY(plan_view(call->planner->plan, operand->storage, &view, &step.in[place], error));
-        step.arguments[place].parameter = (uint8_t)parameter;
+        step.arguments[place].parameter = (uint8_t)i;
     }
     return add_compute(call, &step, error);
 }

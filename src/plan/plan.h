@@ -170,6 +170,7 @@ struct step {
     /* The cached call that made it; 0: none. Steps of one call differ in their operands' storages,
      * in scalars and in facts. */
     uint64_t call;
+    bool is_new; /* no call like that which made it came before */
     const struct payload *payload;
     /* STEP_UPLOAD and STEP_DOWNLOAD: the name in the transcript, in double quotes */
     const char *tensor_name;

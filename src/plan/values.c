@@ -280,7 +280,8 @@ static bool values_keep(struct values *values, const struct tensor *out, const s
         struct known *known = *at;
         bool stays = stays_true(known, &out->layout, range);
         struct layout view = values_view(known);
-        view = merged(&view);
+        if (known->moduli) /* which may have kept axes from merging */
+            view = merged(&view);
         if (++views == KNOWN_VIEWS || (!stays && layouts_may_overlap(&view, &written) &&
                                        !values_shrink(known, &out->layout))) {
             known_forget(values, at);
