@@ -170,18 +170,6 @@ static enum healcl_status kernel_check_arguments(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-/* Fails with the argument of a manifest that clSetKernelArg has rejected. */
-static enum healcl_status kernel_argument_refused(struct healcl_device *device,
-                                                  const struct launch *launch, uint32_t i,
-                                                  cl_int code, struct healcl_error *error)
-{
-    char given[GIVEN_SIZE];
-    FAIL(error, blame_manifest(device),
-         "%s: kernel '%s' does not take argument %u as the manifest gives it, %s: %s",
-         launch->manifest.file, launch->kernel, i + 1, given_text(&launch->arguments[i], given),
-         opencl_error_name(code));
-}
-
 /* ---------------------------------------------------------------- arguments */
 
 /* Sets argument i of a kernel object: memory, or a value. If the driver rejects an argument of a
@@ -191,12 +179,16 @@ static enum healcl_status set_argument(struct healcl_device *device, const struc
 {
     const struct launch_argument *argument = &launch->arguments[i];
     const struct buffer *buffer = argument->buffer;
+    char given[GIVEN_SIZE];
     cl_int code =
         device->cl->clSetKernelArg(id, i, buffer ? sizeof buffer->memory : argument->size,
                                    buffer ? (const void *)&buffer->memory : argument->value);
     if (launch->manifest.name && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
                                   code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
-        return kernel_argument_refused(device, launch, i, code, error);
+        FAIL(error, blame_manifest(device),
+             "%s: kernel '%s' does not take argument %u as the manifest gives it, %s: %s",
+             launch->manifest.file, launch->kernel, i + 1, given_text(argument, given),
+             opencl_error_name(code));
     if (code == CL_SUCCESS)
         return HEALCL_OK;
     (void)opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);

@@ -207,11 +207,10 @@ static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id pl
     listing->devices = devices;
     for (cl_uint i = 0; i < count; i++) {
         struct device_info *info = &devices[listing->count++];
-        memset(info, 0, sizeof *info);
-        info->platform_index = platform_index;
-        info->device_index = i;
-        info->platform_id = platform;
-        info->device_id = ids[i];
+        *info = (struct device_info){.platform_index = platform_index,
+                                     .device_index = i,
+                                     .platform_id = platform,
+                                     .device_id = ids[i]};
         info->fault = query_device(cl, info);
     }
     return HEALCL_OK;

@@ -233,18 +233,14 @@ static enum healcl_status write_copy(struct healcl_device *device, const struct 
                                      uint64_t offset, uint64_t bytes, const void *data,
                                      struct healcl_error *error)
 {
-    /* The interface takes a void *, but only reads from it with this flag. */
-    union {
-        const void *read;
-        void *taken;
-    } host = {.read = data};
     const cl_mem_flags flags = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
+    void *host = (void *)(uintptr_t)data; /* with these flags OpenCL only reads from it */
     struct buffer copy = {.bytes = bytes};
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
         copy.memory =
-            device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host.taken, &code);
+            device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host, &code);
     }
     TRY_CL(error, "clCreateBuffer", code);
     enum healcl_status status = device_copy(device, &copy, 0, buffer, offset, bytes, NULL, error);
@@ -418,18 +414,14 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
                                         const void *memory, struct buffer *buffer,
                                         struct healcl_error *error)
 {
-    union { /* a filler's context is not const, but fill_from_memory only reads it */
-        const void *read;
-        void *context;
-    } host = {.read = memory};
+    void *host = (void *)(uintptr_t)memory; /* is only read */
     memset(buffer, 0, sizeof *buffer);
     if (device_shares_memory(device) && bytes <= COPIED_UPLOAD_BYTES &&
         bytes == device_round_bytes(device, bytes))
-        return device_buffer_of(device, bytes, host.context, buffer, error);
+        return device_buffer_of(device, bytes, host, buffer, error);
     if (bytes <= device_piece_bytes(device))
-        return device_upload(device, place, bytes,
-                             &(struct device_filler){fill_from_memory, host.context}, buffer,
-                             error);
+        return device_upload(device, place, bytes, &(struct device_filler){fill_from_memory, host},
+                             buffer, error);
     /* Too large for a half of the staging memory: pieces would only add a copy by the host. */
     TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
     /* false: not staged, so that it waits for the write. */
