@@ -117,11 +117,8 @@ static enum healcl_status reference_enqueue(struct executor *executor, size_t fi
                                             const struct result_sink *sink,
                                             struct healcl_error *error)
 {
-    struct reference_executor *self = (struct reference_executor *)executor;
-    for (size_t i = first; i < first + count; i++)
-        if (self->plan->steps[i].side != STEP_OF_KERNEL)
-            TRY(reference_run_one(self, &self->plan->steps[i], sink, error));
-    return HEALCL_OK;
+    const struct segment steps = {.first_step = first, .step_count = count};
+    return reference_run_segment(executor, &steps, sink, error);
 }
 
 /* Returns the address of a contiguous tensor's elements in the reference's memory. Unmapping is not
