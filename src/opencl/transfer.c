@@ -501,8 +501,7 @@ static enum healcl_status download_mapped(struct healcl_device *device, const st
     enum healcl_status status =
         device_buffer_map(device, buffer, CL_MAP_READ, offset, bytes, &memory, error);
     trace_end(device->trace, span);
-    if (status != HEALCL_OK)
-        return status;
+    TRY(status);
     status = taker->take(taker->context, 0, bytes, memory, error);
     enum healcl_status unmap_status = /* the first error wins */
         device_buffer_unmap(device, buffer, memory, status == HEALCL_OK ? error : NULL);

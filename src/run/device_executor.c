@@ -270,8 +270,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
         size_t span = trace_begin_step(self->base.trace, group->step);
         enum healcl_status status = call_sink(self, group->step, data, error);
         trace_end(self->base.trace, span);
-        if (status != HEALCL_OK)
-            return status;
+        TRY(status);
         if (data && group->step->payload)
             payload_forget(group->step->payload, self->launcher.plan->source);
     }
