@@ -6,17 +6,11 @@
 /* Operands of spaces. */
 enum { COPY_OUT = OPERAND_OUT, COPY_IN = OPERAND_A };
 
-/* Fills have no input. */
-static int input_count(const struct step *step)
-{
-    return step->in[INPUT_A] ? 1 : 0;
-}
-
 /* The output's elements as a simplified space. Its operands are out, and the input if there is one.
  */
 static struct space space_of_elements(const struct step *step)
 {
-    struct space space = step_space(step, input_count(step));
+    struct space space = step_space(step, step->in[INPUT_A] ? 1 : 0);
     space_simplify(&space);
     return space;
 }
@@ -25,7 +19,7 @@ static struct space space_of_elements(const struct step *step)
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
 {
     const struct step *step = plan->step;
-    job_begin(job, self, step, plan, input_count(step));
+    job_begin(job, self, step, plan, step->in[INPUT_A] ? 1 : 0); /* fills have no input */
     if (step->kind == STEP_FILL)
         job_add_long(job, step->value[0]);
 }
@@ -47,7 +41,7 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
     struct job job;
     begin(&job, self, plan);
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
-                      input_count(step));
+                      step->in[INPUT_A] ? 1 : 0);
     return job_launch(&job, error);
 }
 

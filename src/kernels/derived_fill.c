@@ -7,11 +7,10 @@
 /* What a launch fills: one table, or several tables of a transform or of a sum's permutation. */
 struct fill {
     const struct step *step;
+    const struct template *template;
     const struct table *table; /* the one table */
     int slot;                  /* of it */
     uint32_t wanted; /* of several tables, those that the launch computes: bits TABLE_... */
-    struct transform_tables tables; /* slots of these, and of those that exist */
-    int inverse_permutation;        /* slot */
 };
 
 /* Adds the launches that fill to the template that is being made. */
@@ -172,10 +171,47 @@ static enum healcl_status copy_weights(struct launcher *self, const struct step 
 
 /* ---------------------------------------------------------------- tables of transforms */
 
+static bool has_twiddles(const struct template *template)
+{
+    for (size_t i = 0; i < template->table_count; i++)
+        if (template->tables[i].key.kind == DERIVED_TWIDDLES)
+            return true;
+    return false;
+}
+
+/* The bits of a table that choose_tables can compute; 0: it cannot. A template with moduli alone is
+ * a check: there the other inputs may belong to another call, and must not be read. */
+static uint32_t transform_bits(const struct template *template, const struct table *table)
+{
+    switch (table->key.kind) {
+    case DERIVED_MODULI: return has_twiddles(template) ? TABLE_MODULI : 0;
+    case DERIVED_TWIDDLES: return table->inputs[0] == PSI ? TABLE_TWIDDLES : TABLE_SCALES;
+    case DERIVED_SCALED_TWIDDLES:
+        return TABLE_FACTORS | (table->inputs[1] == N_INV ? TABLE_SCALES : 0);
+    case DERIVED_PERMUTATION:
+    case DERIVED_INVERSE_PERMUTATION: return TABLE_PERMUTATION;
+    default: return 0;
+    }
+}
+
+/* The slot of the step's table that a bit names; SLOT_NONE: the step has none. One bit names both a
+ * permutation and its inverse. */
+static int transform_slot(const struct fill *fill, uint32_t bit, bool is_inverse)
+{
+    for (size_t i = 0; i < fill->template->table_count; i++) {
+        const struct table *table = &fill->template->tables[i];
+        if (transform_bits(fill->template, table) & bit &&
+            (table->key.kind == DERIVED_INVERSE_PERMUTATION) == is_inverse)
+            return SLOT_TABLE + (int)i;
+    }
+    return SLOT_NONE;
+}
+
 /* Adds a table as output if the launch computes it. Other tables are inputs. If the step has none,
  * the kernel gets the status buffer as a stand-in, which it does not read. */
-static void add_table(struct job *job, const struct fill *fill, uint32_t bit, int slot)
+static void add_table(struct job *job, const struct fill *fill, uint32_t bit, bool is_inverse)
 {
+    const int slot = transform_slot(fill, bit, is_inverse);
     if (fill->wanted & bit)
         job_add_written(job, slot);
     else
@@ -234,11 +270,11 @@ static enum healcl_status choose_tables(struct launcher *self, const struct fill
     add_transform_tensors(&job, fill, step->in[typed_input], &shape);
     if (fill->wanted & TABLE_MODULI)
         TRY(launcher_add_check(self, &check, &job.space.key, error));
-    add_table(&job, fill, TABLE_MODULI, fill->tables.q);
-    add_table(&job, fill, TABLE_TWIDDLES, fill->tables.twiddles);
-    add_table(&job, fill, TABLE_SCALES | TABLE_FACTORS, fill->tables.n_inv);
-    add_table(&job, fill, TABLE_PERMUTATION, fill->tables.permutation);
-    add_table(&job, fill, TABLE_PERMUTATION, fill->inverse_permutation);
+    add_table(&job, fill, TABLE_MODULI, false);
+    add_table(&job, fill, TABLE_TWIDDLES, false);
+    add_table(&job, fill, TABLE_SCALES | TABLE_FACTORS, false);
+    add_table(&job, fill, TABLE_PERMUTATION, false);
+    add_table(&job, fill, TABLE_PERMUTATION, true /* the inverse */);
     job_add_written(&job, SLOT_STATUS);
     job.rounds = job.space.elements_per_item = elements_of_item(self->device, n);
     const uint64_t block = job.rounds * local_size; /* of a row, for a work-group */
@@ -258,33 +294,10 @@ static enum healcl_status choose_permutation(struct launcher *self, const struct
                                 .size = layout->shape[0]};
     struct job job;
     TRY(begin_check(&job, self, "permutation", &check, error));
-    job_add_written(&job, fill->tables.permutation);
-    job_add_written(&job, fill->inverse_permutation);
+    add_table(&job, fill, TABLE_PERMUTATION, false);
+    add_table(&job, fill, TABLE_PERMUTATION, true /* the inverse */);
     job_add_written(&job, SLOT_STATUS);
     return job_launch(&job, error);
-}
-
-static bool has_twiddles(const struct template *template)
-{
-    for (size_t i = 0; i < template->table_count; i++)
-        if (template->tables[i].key.kind == DERIVED_TWIDDLES)
-            return true;
-    return false;
-}
-
-/* The bits of a table that choose_tables can compute; 0: it cannot. A template with moduli alone is
- * a check: there the other inputs may belong to another call, and must not be read. */
-static uint32_t transform_bits(const struct template *template, const struct table *table)
-{
-    switch (table->key.kind) {
-    case DERIVED_MODULI: return has_twiddles(template) ? TABLE_MODULI : 0;
-    case DERIVED_TWIDDLES: return table->inputs[0] == PSI ? TABLE_TWIDDLES : TABLE_SCALES;
-    case DERIVED_SCALED_TWIDDLES:
-        return TABLE_FACTORS | (table->inputs[1] == N_INV ? TABLE_SCALES : 0);
-    case DERIVED_PERMUTATION:
-    case DERIVED_INVERSE_PERMUTATION: return TABLE_PERMUTATION;
-    default: return 0;
-    }
 }
 
 /* ---------------------------------------------------------------- filling */
@@ -374,32 +387,14 @@ static enum healcl_status fill_on_device(struct launcher *self, struct template_
     return run_fill(self, run, functions[kind], &fill, error);
 }
 
-/* Notes the slot of table i for choose_tables, if it is a table of a transform. */
-static void note_slot(struct fill *fill, const struct template *template, size_t i)
-{
-    const struct table *table = &template->tables[i];
-    const int slot = SLOT_TABLE + (int)i;
-    switch (transform_bits(template, table)) {
-    case 0: break;
-    case TABLE_MODULI: fill->tables.q = slot; break;
-    case TABLE_TWIDDLES: fill->tables.twiddles = slot; break;
-    case TABLE_PERMUTATION:
-        if (table->key.kind == DERIVED_PERMUTATION)
-            fill->tables.permutation = slot;
-        else
-            fill->inverse_permutation = slot;
-        break;
-    default: fill->tables.n_inv = slot; /* TABLE_SCALES, perhaps with TABLE_FACTORS */
-    }
-}
-
 /* Computes tables of a transform by one launch, and checks its permutation by another one. */
 static enum healcl_status fill_transform(struct launcher *self, struct template_run *run,
                                          struct fill *fill, struct healcl_error *error)
 {
     const bool has_permutation = fill->wanted & TABLE_PERMUTATION;
     if (has_permutation) { /* an inverse from the host lacks the scratch memory behind it */
-        const size_t inverse = (size_t)(fill->inverse_permutation - SLOT_TABLE);
+        const int slot = transform_slot(fill, TABLE_PERMUTATION, true);
+        const size_t inverse = (size_t)(slot - SLOT_TABLE);
         const struct table *table = &run->template->tables[inverse];
         const uint64_t bytes = (uint64_t)table->count * table->element_bytes;
         TRY(acquire_table(self, run, inverse, NULL, bytes, error));
@@ -444,13 +439,10 @@ static enum healcl_status fill_stale(struct launcher *self, struct template_run 
 {
     const struct template *template = run->template;
     bool must_wait[TABLES_MAX] = {false}; /* until the tables of a transform are filled */
-    struct fill fill = {.step = run->step,
-                        .tables = {SLOT_NONE, SLOT_NONE, SLOT_NONE, SLOT_NONE},
-                        .inverse_permutation = SLOT_NONE};
+    struct fill fill = {.step = run->step, .template = template};
     for (size_t i = 0; i < template->table_count; i++) {
         const struct table *table = &template->tables[i];
         uint64_t bytes;
-        note_slot(&fill, template, i);
         if (!is_stale[i])
             continue;
         if (table->inputs[0] == NO_INPUT) { /* the plan's scalars */
