@@ -137,9 +137,9 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
         return job_launch_groups(&job, (uint64_t)count, local_size, error);
     }
     /* Eight short rows of a modulus are processed at once, if every compute unit has that many. */
-    const int64_t units = self->device->info.compute_units, together = LANES * transform->k;
-    if (n < NTT_ROW_MIN && count / units >= together)
-        job.granule *= (uint64_t)together;
+    const int64_t units = self->device->info.compute_units, eight_of_each = LANES * transform->k;
+    if (n < NTT_ROW_MIN && count / units >= eight_of_each)
+        job.granule *= (uint64_t)eight_of_each;
     job.rounds = log2_of(n);
     return job_launch_of(&job, 1, error);
 }
@@ -238,17 +238,19 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
                      const struct healcl_device *device, const struct pass_limits *limits)
 {
     enum { LOG2_NEIGHBOURS = 3, EXCHANGES_MOST = 5, LOG2_LEAST = 5 };
-    const uint32_t stages = limits->stages,
-                   log2_local = log2_of(device->tuning.transform_local_size);
-    uint32_t e = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
-    e = e < limits->log2_radix ? e : limits->log2_radix;
-    while (e < limits->log2_radix && e < stages && stages - e + limits->log2_lanes > log2_local)
-        e++;
-    if (stages > EXCHANGES_MOST * e) /* a work-item computes e stages between exchanges */
+    const uint32_t stages = limits->stages, radix = limits->log2_radix;
+    const uint32_t log2_local = log2_of(device->tuning.transform_local_size);
+    uint32_t log2_elements = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
+    log2_elements = log2_elements < radix ? log2_elements : radix;
+    while (log2_elements < radix && log2_elements < stages &&
+           stages - log2_elements + limits->log2_lanes > log2_local)
+        log2_elements++;
+    /* Between two exchanges a work-item computes one stage for each bit of its elements' index. */
+    if (stages > EXCHANGES_MOST * log2_elements)
         return false;
-    const uint32_t log2_items_of_lane = stages - e;
+    const uint32_t log2_items_of_lane = stages - log2_elements;
     *pass = (struct transform_pass){
-        .stages = stages, .log2_elements = e, .log2_lanes = limits->log2_lanes, .pieces = 1};
+        .stages = stages, .log2_elements = log2_elements, .log2_lanes = limits->log2_lanes, .pieces = 1};
     while (log2_items_of_lane + pass->log2_lanes < log2_local)
         pass->log2_lanes++;
     if (limits->lanes < (int64_t)1 << pass->log2_lanes)
@@ -263,7 +265,9 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
 }
 
 /* Decides where rows are kept between two passes. That is the output, if its layout suits the
- * columns and no pass still reads an input there. Otherwise it is scratch memory. */
+ * columns and no pass still reads an input there. Otherwise it is scratch memory. The forward
+ * transform starts with columns, the inverse ends with them. A permutation, which the other pass
+ * applies, needs its rows elsewhere. */
 static void plan_between(const struct step *step, const struct healcl_device *device,
                          struct variant_plan *plan)
 {
@@ -289,7 +293,7 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
     const struct layout *out = &step->out->layout;
     const int64_t n = out->shape[AXIS_N], rows = transform_rows(step);
     const uint32_t log2_n = log2_of((uint64_t)n), block_stages = (log2_n + 1) / 2;
-    const uint32_t log2_together = log2_rows(step, device);
+    const uint32_t log2_together = log2_rows(step, device); /* interleaved rows; 0: they are not */
     const uint32_t log2_line = log2_of(8 * CACHE_LINE / word_bits(step)); /* words */
     const uint64_t most = device->info.max_work_group_size;
     const uint64_t tuned = 2 * (uint64_t)device->tuning.transform_local_size;
