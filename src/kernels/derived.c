@@ -211,7 +211,7 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
 {
     int unused_permutation;
     TRY(derive_permutations(self, step, &unused_permutation, slot, error));
-    self->templates.made->tables[*slot - SLOT_TABLE].only_for_filling = false;
+    self->templates.current->tables[*slot - SLOT_TABLE].only_for_filling = false;
     return HEALCL_OK;
 }
 

@@ -125,7 +125,7 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launch.options = job->options;
     job->launch.arguments = job->arguments;
     for (int k = 0; k < SPACE_OPERANDS; k++) {
-        job->moved[k] = SLOT_NONE;
+        job->followed[k] = SLOT_NONE;
         job->units[k] = 1;
     }
 }
@@ -226,7 +226,7 @@ void job_add_output(struct job *job, const struct tensor *tensor)
 /* Notes that an operand of the space begins at the offset of the step's operand with this slot. */
 static void follow_offset(struct job *job, int operand, int slot)
 {
-    job->moved[operand] = slot < STEP_OPERANDS ? slot : SLOT_NONE;
+    job->followed[operand] = slot < STEP_OPERANDS ? slot : SLOT_NONE;
 }
 
 void job_add_output_operand(struct job *job, int slot)
@@ -246,7 +246,7 @@ void job_move_scalar(struct job *job, int k, const struct step *step, int i)
     if (!step->in[i] || !is_scalar(step, i))
         return;
     job->space.operand[k].offset = step->in[i]->layout.offset;
-    job->moved[k] = i;
+    job->followed[k] = i;
 }
 
 void job_add_tensor(struct job *job, int k, const struct step *step, int i)

@@ -19,7 +19,7 @@ struct job {
     uint32_t width;   /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
     uint32_t vector_operands; /* bit k: the kernel can access operand k as vectors */
     bool single; /* one work-item takes all elements if it can: SINGLE in cl/base/base.h */
-    int moved[SPACE_OPERANDS];     /* the slot of the step's operand whose offset operand k of the
+    int followed[SPACE_OPERANDS];  /* the slot of the step's operand whose offset operand k of the
                                       space has; or SLOT_NONE */
     int64_t units[SPACE_OPERANDS]; /* elements of the step's operand in one of the space's */
     size_t options_length;

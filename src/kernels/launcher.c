@@ -15,24 +15,25 @@ enum {
     BYTES_MAX = 64 << 20 /* of templates */
 };
 
-enum { SCALARS_MAX = 3 /* inputs of a step that are scalars */ };
+enum { SCALARS_MAX = 3 /* the inputs of a step that can be scalars are the first ones */ };
 
-/* What a bound step has of its own. The arguments of kernel objects stay set between its runs. */
-struct kept {
-    uint64_t epoch; /* of the derived tables */
+/* What a bound step has of its own. The arguments of its kernel objects stay set between runs: only
+ * those that have changed are set again. */
+struct bound_state {
+    uint64_t tables_epoch; /* the cache's epoch when these were found */
     struct derived *tables[TABLES_MAX];
-    /* Of a cached call, which has others in its next run. */
+    /* Operands of the latest run: the next run of a cached call may have others. */
     const struct storage *storages[STEP_OPERANDS];
     int64_t scalars[SCALARS_MAX][2]; /* values and indices */
-    uint64_t scratch[SCRATCH_MAX];   /* serials */
-    size_t count;
+    uint64_t scratch_serials[SCRATCH_MAX];
+    size_t object_count;
     struct kernel_object objects[]; /* by launch */
 };
 
 /* A step of the plan that has run, or of a cached call. */
 struct bound_step {
     struct template *template; /* NULL: it has not run, or must be chosen again */
-    struct kept *kept;         /* from the second run on; or NULL */
+    struct bound_state *state; /* from the second run on; or NULL */
     uint64_t facts;            /* at that time */
     uint64_t call;             /* step.call */
 };
@@ -45,31 +46,35 @@ static void template_free(struct launcher *self, struct template *template)
     free(template);
 }
 
-static void drop_kept(struct launcher *self, struct bound_step *bound)
+/* Releases the kernel objects of a bound step. It keeps its template. */
+static void release_state(struct launcher *self, struct bound_step *bound)
 {
-    if (!bound->kept)
+    if (!bound->state)
         return;
-    self->templates.kernels -= bound->kept->count;
-    for (size_t i = 0; i < bound->kept->count; i++)
-        if (bound->kept->objects[i].id)
-            (void)self->device->cl->clReleaseKernel(bound->kept->objects[i].id);
-    free(bound->kept);
-    bound->kept = NULL;
+    self->templates.kernels -= bound->state->object_count;
+    for (size_t i = 0; i < bound->state->object_count; i++)
+        if (bound->state->objects[i].id)
+            (void)self->device->cl->clReleaseKernel(bound->state->objects[i].id);
+    free(bound->state);
+    bound->state = NULL;
 }
 
-static void forget_step(struct launcher *self, struct bound_step *bound)
+/* Unbinds a step. Its next run chooses a template again. */
+static void unbind_step(struct launcher *self, struct bound_step *bound)
 {
-    drop_kept(self, bound);
-    if (bound->template && bound->template->key_words == 0)
+    release_state(self, bound);
+    const bool serves_this_step_only = bound->template && bound->template->key_words == 0;
+    if (serves_this_step_only)
         template_free(self, bound->template);
     bound->template = NULL;
 }
 
-static void forget_all(struct launcher *self)
+/* Unbinds all steps, and frees all templates. */
+static void discard_templates(struct launcher *self)
 {
     struct templates *templates = &self->templates;
     for (size_t i = 0; i < templates->bound_count; i++)
-        forget_step(self, &templates->bound[i]);
+        unbind_step(self, &templates->bound[i]);
     for (size_t i = 0; templates->buckets && i < TEMPLATE_BUCKETS; i++)
         while (templates->buckets[i]) {
             struct template *template = templates->buckets[i];
@@ -80,7 +85,8 @@ static void forget_all(struct launcher *self)
     templates->epoch = self->device->choices_epoch;
 }
 
-static void bind(struct templates *templates, size_t count)
+/* Without memory for them, no step is bound: each run looks its template up. */
+static void allocate_bound(struct templates *templates, size_t count)
 {
     if (!templates->bound)
         templates->bound = calloc(count, sizeof(struct bound_step));
@@ -90,23 +96,25 @@ static void bind(struct templates *templates, size_t count)
 void launcher_bind_steps(struct launcher *self)
 {
     self->templates.runs_again = true;
-    bind(&self->templates, self->plan->step_count + 1);
+    allocate_bound(&self->templates, self->plan->step_count + 1);
 }
 
-/* Where a step is bound, or NULL. at: the step of the plan that it belongs to. */
-static struct bound_step *bound_of(struct launcher *self, const struct step *at,
-                                   const struct step *step)
+/* The bound step of a step; NULL if it is not bound. Steps of a plan that runs again are bound by
+ * their index. Cached calls share a few places, by their number. plan_step: the step of the plan
+ * that it belongs to. */
+static struct bound_step *find_bound(struct launcher *self, const struct step *plan_step,
+                                     const struct step *step)
 {
     struct templates *all = &self->templates;
     if (all->runs_again)
-        return all->bound_count > 0 ? &all->bound[at - self->plan->steps] : NULL;
+        return all->bound_count > 0 ? &all->bound[plan_step - self->plan->steps] : NULL;
     if (step->call == 0)
         return NULL;
-    bind(all, CACHED_CALLS_MAX);
+    allocate_bound(all, CACHED_CALLS_MAX);
     struct bound_step *bound =
         all->bound_count > 0 ? &all->bound[step->call % CACHED_CALLS_MAX] : NULL;
     if (bound && bound->call != step->call)
-        forget_step(self, bound);
+        unbind_step(self, bound);
     if (bound)
         bound->call = step->call;
     return bound;
@@ -120,20 +128,21 @@ enum {
     KEY_WORDS = HEAD_WORDS + STEP_OPERANDS * OPERAND_WORDS
 };
 
-/* What is known of a step's values: also the bits of the largest modulus, if the host knows it.
- * Kernels rely on all of this. */
+/* What is known of a step's values, in disjoint bits: the bits of the largest modulus, if the host
+ * knows it, and which inputs are residues, nonnegative or zeros. Kernels rely on all of this. The
+ * lowest eight bits are left to the kind of step. */
 static uint64_t facts_of(struct launcher *self, const struct step *step)
 {
     const int i = step_traits[step->kind].moduli;
     uint64_t largest = 0;
     if (i > 0 && step->in[i] && !step->in[i]->storage->scalars)
         largest = launcher_largest(self, step->in[i]->storage);
-    return (largest > 0 ? (uint64_t)log2_of(largest) + 1 : 0) << 8 |
-           (uint64_t)step->residues << 16 | (uint64_t)step->nonnegative << 24 |
+    const uint64_t modulus_bits = largest > 0 ? (uint64_t)log2_of(largest) + 1 : 0;
+    return modulus_bits << 8 | (uint64_t)step->residues << 16 | (uint64_t)step->nonnegative << 24 |
            (uint64_t)step->zeros << 32;
 }
 
-/* The first operand with the same storage. */
+/* The first operand that has this operand's storage, perhaps itself. */
 static int alias_of(const struct step *step, int operand)
 {
     int first = 0;
@@ -152,16 +161,18 @@ static bool is_movable(const struct step *step, int operand)
     const bool has_factors = step->kind == STEP_MULTIPLY_ADD; /* their offsets are arguments */
     switch (operand) {
     case STEP_OUT: return true;
-    case 0: return !has_factors;
-    case 1:
-        return !has_factors && step_traits[step->kind].moduli == 2 &&
+    case INPUT_A: return !has_factors;
+    case INPUT_B: /* unless it has moduli, or weights, of which there is a table */
+        return !has_factors && step_traits[step->kind].moduli == INPUT_P &&
                step->kind != STEP_BASE_CONVERSION;
-    default: return operand == 3 && step->kind == STEP_CHAIN;
+    default: return operand == INPUT_SECOND_B && step->kind == STEP_CHAIN;
     }
 }
 
-/* What a template depends on of an operand's offset. first: the first operand with its storage.
- * Views of the output's storage keep their distance from it. Other views may be equal or not. */
+/* The part of an operand's offset that a template depends on. first: the first operand with its
+ * storage. If an operand of that storage cannot move, the template depends on the whole offset. If
+ * the output has that storage, launches depend on the distance of views. Otherwise only on the
+ * alignment, and on whether two views begin at the same element. */
 static int64_t offset_key(const struct step *step, int operand, int first)
 {
     const int64_t offset = step->operands[operand]->layout.offset;
@@ -177,7 +188,9 @@ static int64_t offset_key(const struct step *step, int operand, int first)
     return has_out && first < operand ? distance : offset % OFFSETS_MODULO * 2 + (distance == 0);
 }
 
-/* The key does not contain indices of scalars: see job_move_scalar. */
+/* Writes what a template depends on as words: kind and facts, values, a mask of operands, then the
+ * dtype, alias, storage and layout of each operand. Returns the number of words. It leaves out the
+ * indices of scalars, which each run sets: see job_move_scalar. */
 static size_t make_key(const struct step *step, uint64_t facts, uint64_t key[KEY_WORDS])
 {
     size_t words = HEAD_WORDS;
@@ -209,49 +222,50 @@ static size_t make_key(const struct step *step, uint64_t facts, uint64_t key[KEY
 
 /* ---------------------------------------------------------------- choosing */
 
-/* Chooses the launches of a step. replaceable: manifests' kernels may run it. After an error
- * nothing is left to release. */
+/* Chooses the launches of a step: *chosen, whose tables are in an array. replaceable: manifests'
+ * kernels may run it. After an error nothing is left to release. */
 static enum healcl_status choose(struct launcher *self, const struct step *step, bool replaceable,
-                                 struct template *made, struct table tables[TABLES_MAX],
+                                 struct template *chosen, struct table tables[TABLES_MAX],
                                  struct healcl_error *error)
 {
     bool is_chosen = false;
     enum healcl_status status = HEALCL_OK;
-    template_begin(self, step, made, tables);
+    template_begin(self, step, chosen, tables);
     if (replaceable && self->plan->table)
         status = choose_replacement(self, step, &is_chosen, error);
     if (!is_chosen)
         THEN(status, choose_variant(self, step, error));
     template_end(self);
     if (status != HEALCL_OK)
-        template_release(self, made);
+        template_release(self, chosen);
     return status;
 }
 
-/* Makes the template of a key. One allocation has its tables and its key. */
-static enum healcl_status make(struct launcher *self, const struct step *step, bool replaceable,
-                               const uint64_t *key, size_t key_words, struct template **result,
-                               struct healcl_error *error)
+/* Makes a template for a step, with a key of key_words words. One allocation has the template, its
+ * tables and its key. */
+static enum healcl_status make_template(struct launcher *self, const struct step *step,
+                                        bool replaceable, const uint64_t *key, size_t key_words,
+                                        struct template **result, struct healcl_error *error)
 {
     struct table tables[TABLES_MAX];
-    struct template made;
-    TRY(choose(self, step, replaceable, &made, tables, error));
-    const size_t tables_bytes = made.table_count * sizeof *tables;
-    const size_t bytes = sizeof made + tables_bytes + key_words * sizeof *key;
+    struct template chosen;
+    TRY(choose(self, step, replaceable, &chosen, tables, error));
+    const size_t tables_bytes = chosen.table_count * sizeof *tables;
+    const size_t bytes = sizeof chosen + tables_bytes + key_words * sizeof *key;
     struct template *template = malloc(bytes);
     if (!template)
-        template_release(self, &made);
+        template_release(self, &chosen);
     NEED_MEMORY(template, error);
-    *template = made;
+    *template = chosen;
     template->tables = memcpy(template + 1, tables, tables_bytes);
-    template->key = memcpy(template->tables + made.table_count, key, key_words * sizeof *key);
+    template->key = memcpy(template->tables + chosen.table_count, key, key_words * sizeof *key);
     template->key_words = key_words;
     template->bytes += bytes;
     *result = template;
     return HEALCL_OK;
 }
 
-/* Finds the template of a step, or makes one. */
+/* Finds the template of a step by its key, or makes one. */
 static enum healcl_status find_or_make(struct launcher *self, const struct step *step,
                                        bool replaceable, uint64_t facts, struct template **result,
                                        struct healcl_error *error)
@@ -268,7 +282,7 @@ static enum healcl_status find_or_make(struct launcher *self, const struct step 
                      memcmp(found->key, key, bytes) != 0))
         found = found->next;
     if (!found) {
-        TRY(make(self, step, replaceable, key, words, &found, error));
+        TRY(make_template(self, step, replaceable, key, words, &found, error));
         found->hash = hash;
         found->next = *bucket;
         *bucket = found;
@@ -278,107 +292,115 @@ static enum healcl_status find_or_make(struct launcher *self, const struct step 
     return HEALCL_OK;
 }
 
-/* Gives the launches of a bound step their own kernel objects. Without memory for them it has
- * none. */
-static void keep(struct launcher *self, struct bound_step *bound)
+/* Gives the launches of a bound step their own kernel objects, so that arguments stay set between
+ * runs. Without memory for them it has none. An object has a serial for each argument, which tells
+ * whether the argument is still set. One allocation has the state, its objects and their serials.
+ */
+static void make_kernel_objects(struct launcher *self, struct bound_step *bound)
 {
     const struct template *template = bound->template;
     const size_t count = template->launch_count;
     const struct template_launch *launch;
-    size_t serials = 0;
+    size_t serial_count = 0;
     for (launch = template->launches; launch; launch = launch->next)
-        serials += launch->launch.argument_count;
+        serial_count += launch->launch.argument_count;
     if (self->templates.kernels + count > KERNELS_MAX)
         return;
-    struct kept *kept = calloc(1, sizeof *kept + count * sizeof *kept->objects +
-                                      serials * sizeof *kept->objects->serials);
-    if (!kept)
+    struct bound_state *state = calloc(1, sizeof *state + count * sizeof *state->objects +
+                                              serial_count * sizeof *state->objects->serials);
+    if (!state)
         return;
-    uint64_t *next = (uint64_t *)(kept->objects + count);
-    struct kernel_object *object = kept->objects;
+    uint64_t *next_serials = (uint64_t *)(state->objects + count);
+    struct kernel_object *object = state->objects;
     cl_int code = CL_SUCCESS; /* ignored: without their own objects, launches share one */
     bool is_whole = true;
-    kept->epoch = UINT64_MAX;
-    kept->count = count;
-    bound->kept = kept;
+    state->tables_epoch = UINT64_MAX; /* no tables were found yet */
+    state->object_count = count;
+    bound->state = state;
     self->templates.kernels += count;
     for (launch = template->launches; launch && is_whole; launch = launch->next, object++) {
         object->id = launch->kernel ? kernel_create(self->device, launch->kernel, &code) : NULL;
-        object->serials = next;
+        object->serials = next_serials;
         object->count = launch->launch.argument_count;
-        next += launch->launch.argument_count;
+        next_serials += launch->launch.argument_count;
         is_whole = object->id != NULL;
     }
     if (!is_whole)
-        drop_kept(self, bound);
+        release_state(self, bound);
 }
 
 /* ---------------------------------------------------------------- running */
 
-/* Forgets what the latest run of a cached call has set and found, and this run must not use. */
-static void take_operands(struct kept *kept, const struct step *step)
+/* A cached call may have other operands than in its latest run. If storages differ, its tables are
+ * found again. If scalars differ, kernels' values are set again. */
+static void note_operands(struct bound_state *state, const struct step *step)
 {
-    bool has_others = false;
+    bool scalars_differ = false;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = step->operands[i] ? step->operands[i]->storage : NULL;
-        if (kept->storages[i] != storage)
-            kept->epoch = UINT64_MAX;
-        kept->storages[i] = storage;
+        if (state->storages[i] != storage)
+            state->tables_epoch = UINT64_MAX;
+        state->storages[i] = storage;
     }
     for (int i = 0; i < SCALARS_MAX; i++) {
         if (is_scalar(step, i) && step->in[i]) {
             const int64_t now[2] = {scalar_value(step, i), step->in[i]->layout.offset};
-            has_others |= memcmp(kept->scalars[i], now, sizeof now) != 0;
-            memcpy(kept->scalars[i], now, sizeof now);
+            scalars_differ |= memcmp(state->scalars[i], now, sizeof now) != 0;
+            memcpy(state->scalars[i], now, sizeof now);
         }
     }
-    for (size_t i = 0; has_others && i < kept->count; i++)
-        for (uint32_t j = 0; j < kept->objects[i].count; j++)
-            if (kept->objects[i].serials[j] == VALUE_SERIAL)
-                kept->objects[i].serials[j] = 0;
+    for (size_t i = 0; scalars_differ && i < state->object_count; i++)
+        for (uint32_t j = 0; j < state->objects[i].count; j++)
+            if (state->objects[i].serials[j] == VALUE_SERIAL)
+                state->objects[i].serials[j] = 0; /* it is not set */
 }
 
-/* The memory that the step had before, if it is free: then arguments do not change. */
+/* Gets the scratch memory of a run: what the step had before, if it is free. Then arguments of its
+ * kernel objects do not change. */
 static enum healcl_status acquire_scratch(struct launcher *self, struct template_run *run,
-                                          struct kept *kept, struct healcl_error *error)
+                                          struct bound_state *state, struct healcl_error *error)
 {
     for (uint32_t i = 0; i < run->template->scratch_count && !self->list; i++) {
         struct buffer *scratch = &run->scratch[i];
         const uint64_t bytes = run->template->scratch[i];
-        if (!kept || !device_buffer_take(self->device, kept->scratch[i], bytes, scratch))
+        if (!state || !device_buffer_take(self->device, state->scratch_serials[i], bytes, scratch))
             TRY(device_buffer_acquire(self->device, bytes, false, scratch, error));
-        if (kept)
-            kept->scratch[i] = scratch->serial;
+        if (state)
+            state->scratch_serials[i] = scratch->serial;
     }
     return HEALCL_OK;
 }
 
+/* Finds the tables of a run, and fills stale ones. A bound step keeps pointers to them until tables
+ * are freed: then the cache's epoch changes. */
 static enum healcl_status find_tables(struct launcher *self, struct template_run *run,
-                                      struct kept *kept, struct healcl_error *error)
+                                      struct bound_state *state, struct healcl_error *error)
 {
     const size_t count = run->template->table_count;
-    if (kept && kept->epoch == self->cache.epoch) {
-        memcpy(run->tables, kept->tables, count * sizeof *kept->tables);
+    if (state && state->tables_epoch == self->cache.epoch) {
+        memcpy(run->tables, state->tables, count * sizeof *state->tables);
         return derived_fill(self, run, error);
     }
     for (size_t i = 0; i < count; i++)
         TRY(derived_find(self, run->step, &run->template->tables[i], &run->tables[i], error));
     TRY(derived_fill(self, run, error));
-    if (!kept)
+    if (!state)
         return HEALCL_OK;
-    memcpy(kept->tables, run->tables, count * sizeof *kept->tables);
-    kept->epoch = self->cache.epoch;
+    memcpy(state->tables, run->tables, count * sizeof *state->tables);
+    state->tables_epoch = self->cache.epoch;
     return HEALCL_OK;
 }
 
+/* Runs a template with its tables and scratch memory. Scratch memory is given back at once: the
+ * device uses it again only for commands that come later. */
 static enum healcl_status run_template(struct launcher *self, const struct template *template,
-                                       const struct step *step, struct kept *kept,
+                                       const struct step *step, struct bound_state *state,
                                        struct healcl_error *error)
 {
     struct template_run run = {.step = step, .template = template};
-    TRY(find_tables(self, &run, kept, error));
-    enum healcl_status status = acquire_scratch(self, &run, kept, error);
-    THEN(status, template_run(self, &run, kept ? kept->objects : NULL, error));
+    TRY(find_tables(self, &run, state, error));
+    enum healcl_status status = acquire_scratch(self, &run, state, error);
+    THEN(status, template_run(self, &run, state ? state->objects : NULL, error));
     for (uint32_t i = template->scratch_count; i-- > 0;)
         device_buffer_release(self->device, &run.scratch[i]);
     return status;
@@ -397,46 +419,53 @@ static enum healcl_status run_once(struct launcher *self, const struct step *ste
     return status;
 }
 
-/* Binds a step, unless another run would choose other launches. */
+/* Gives a bound step its template, and from its second run on its kernel objects. It gets no
+ * template if what is chosen should not be kept: run_once then runs it. That is so for new calls,
+ * and for kernels of manifests unless the plan runs again. Their templates serve one step only. */
 static enum healcl_status bind_step(struct launcher *self, const struct step *step,
                                     bool replaceable, struct bound_step *bound,
                                     struct healcl_error *error)
 {
-    if (bound->template && !bound->kept)
-        keep(self, bound);
+    if (bound->template && !bound->state)
+        make_kernel_objects(self, bound);
     if (bound->template || step->is_new)
         return HEALCL_OK;
-    if (step->kind != STEP_VENDOR && !(replaceable && vendor_replaces(self->plan, step)))
+    const bool is_of_manifest =
+        step->kind == STEP_VENDOR || (replaceable && vendor_replaces(self->plan, step));
+    if (!is_of_manifest)
         return find_or_make(self, step, replaceable, bound->facts, &bound->template, error);
     return self->templates.runs_again
-               ? make(self, step, replaceable, NULL, 0, &bound->template, error)
+               ? make_template(self, step, replaceable, NULL, 0, &bound->template, error)
                : HEALCL_OK;
 }
 
-enum healcl_status launch_step(struct launcher *self, const struct step *at,
+/* A template depends on facts about values, which may change between runs. */
+enum healcl_status launch_step(struct launcher *self, const struct step *plan_step,
                                const struct step *step, struct healcl_error *error)
 {
     struct templates *all = &self->templates;
     derived_limit(self);
     if (all->epoch != self->device->choices_epoch || all->bytes > BYTES_MAX)
-        forget_all(self);
+        discard_templates(self);
     const uint64_t facts = facts_of(self, step);
-    struct bound_step unbound = {.template = NULL}, *bound = bound_of(self, at, step);
+    struct bound_step unbound = {.template = NULL}, *bound = find_bound(self, plan_step, step);
     bound = bound ? bound : &unbound;
     if (bound->facts != facts)
-        forget_step(self, bound);
+        unbind_step(self, bound);
     bound->facts = facts;
-    TRY(bind_step(self, step, at == step, bound, error));
-    if (bound->kept && step->call > 0)
-        take_operands(bound->kept, step);
+    TRY(bind_step(self, step, plan_step == step, bound, error));
+    if (bound->state && step->call > 0)
+        note_operands(bound->state, step);
     const struct template *template = bound->template;
-    const bool is_done = template && template->is_done;
-    const enum healcl_status status = is_done ? HEALCL_OK
-                                      : template
-                                          ? run_template(self, template, step, bound->kept, error)
-                                          : run_once(self, step, at == step, error);
-    if (status != HEALCL_OK || is_done || bound == &unbound) /* another kernel may serve then */
-        forget_step(self, bound);
+    const bool is_done = template && template->is_done; /* native code has run */
+    enum healcl_status status = HEALCL_OK;
+    if (!template)
+        status = run_once(self, step, plan_step == step, error);
+    else if (!is_done)
+        status = run_template(self, template, step, bound->state, error);
+    /* After an error, or for native code, the next run chooses again: another kernel may serve. */
+    if (status != HEALCL_OK || is_done || bound == &unbound)
+        unbind_step(self, bound);
     if (status == HEALCL_OK)
         launcher_storage_written(self, step->out->storage);
     return status;
@@ -502,7 +531,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 
 void launcher_release(struct launcher *self)
 {
-    forget_all(self);
+    discard_templates(self);
     free(self->templates.buckets);
     free(self->templates.bound);
     for (size_t i = 0; i < self->plan->storage_count; i++)

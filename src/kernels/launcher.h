@@ -44,10 +44,12 @@ struct derived_cache {
 enum { TEMPLATE_BUCKETS = 4096 };
 struct templates {
     struct template **buckets; /* NULL before the first template */
-    struct template *made;     /* the one that jobs now add launches to; NULL: none */
+    struct template *current;  /* the one that jobs now add launches to; NULL: none */
     const struct step *step;   /* that it is made for */
-    const uint8_t *operands; /* that step's, by operand of `step`, which is a part of it; or NULL */
-    uint64_t bytes, epoch;   /* epoch: of the device when they were chosen */
+    /* While a part of that step is chosen: `step` is the part. For each operand of the part, the
+     * number of the step's operand. NULL: `step` is the whole step. */
+    const uint8_t *operands;
+    uint64_t bytes, epoch;    /* epoch: of the device when they were chosen */
     struct bound_step *bound; /* by step of a plan that runs again, or by cached call; or NULL */
     size_t bound_count;
     bool runs_again; /* the plan does */

@@ -9,10 +9,10 @@ _Static_assert((int)PRODUCTS == STEP_PRODUCTS && (int)PRODUCT_AXES == STEP_PRODU
 /* Layouts of out, of moduli in their table, of factors, and of parts. */
 enum { OF_MODULI = 1, OF_FACTORS = 2, OF_PARTS = OF_FACTORS + FACTORS_ALL, LAYOUTS };
 
-/* Factor k; NULL: it is missing. Input 2 has the moduli. */
+/* Operand k of the sum, in the order of inputs without the moduli; NULL: it is missing. */
 static const struct tensor *factor_of(const struct step *step, int k)
 {
-    return step->in[k < 2 ? k : k + 1];
+    return step->in[k < INPUT_P ? k : k + 1];
 }
 
 /* The longest axis of whole vectors along which moduli are equal. The rank if none exists. */
@@ -26,7 +26,8 @@ static uint32_t find_vectors(const struct layout *moduli)
     return longest;
 }
 
-/* vectors: makes an axis of whole vectors the last one. Returns whether there is one. */
+/* Sets the space and the factors of a plan. moduli: their layout in a table. vectors: makes an axis
+ * of whole vectors the last one. Returns false if that is asked for, but there is none. */
 static bool find_plan(const struct step *step, const struct layout *moduli, bool vectors,
                       struct variant_plan *plan)
 {
@@ -42,8 +43,8 @@ static bool find_plan(const struct step *step, const struct layout *moduli, bool
     for (int i = 0; vectors && i < LAYOUTS; i++)
         layouts[i] = layout_move_axis(&layouts[i], axis, rank - 1);
     space_init(&plan->space, layouts);
-    space_set_operand(&plan->space, 0, layouts);
-    space_set_operand(&plan->space, 3, &layouts[OF_MODULI]);
+    space_set_operand(&plan->space, OPERAND_OUT, layouts);
+    space_set_operand(&plan->space, OPERAND_Q, &layouts[OF_MODULI]);
     *factors = (struct factors){.has = 0};
     for (uint32_t i = 0; i < rank; i++)
         factors->has |= layouts[OF_PARTS].stride[i] != 0 ? (rank - 1 - i) << FACTORS_AXIS : 0;
@@ -54,7 +55,7 @@ static bool find_plan(const struct step *step, const struct layout *moduli, bool
         factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k | (uint32_t)is_partial
                                                                           << (FACTORS_PART + k);
         factors->offset[k] = view->offset;
-        for (uint32_t i = 0; i < rank; i++)
+        for (uint32_t i = 0; i < rank; i++) /* the last axis first */
             factors->stride[k][rank - 1 - i] = (uint32_t)view->stride[i];
     }
     return true;
@@ -63,7 +64,7 @@ static bool find_plan(const struct step *step, const struct layout *moduli, bool
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
-    const struct layout moduli = modulus_operand(step, 2);
+    const struct layout moduli = modulus_operand(step, INPUT_P);
     (void)device;
     (void)find_plan(step, &moduli, false, plan);
     return NULL;
@@ -73,27 +74,29 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
 static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
                                 struct variant_plan *plan)
 {
-    struct layout none = {.rank = step->out->layout.rank}, moduli = modulus_operand(step, 2);
+    struct layout none = {.rank = step->out->layout.rank}, moduli = modulus_operand(step, INPUT_P);
     memcpy(none.shape, step->out->layout.shape, sizeof none.shape);
     plan->is_periodic = moduli_are_periodic(step, INPUT_P) && find_plan(step, &none, false, plan) &&
                         plan->space.shape[plan->space.rank - 1] % LANES == 0;
-    const char *obstacle = double_vectors_obstacle(device);
-    return obstacle ? obstacle
-           : plan->is_periodic || find_plan(step, &moduli, true, plan)
-               ? NULL
-               : "moduli neither repeat nor are equal along an axis of a multiple of eight";
+    RETURN_OBSTACLE(double_vectors_obstacle(device));
+    OBSTACLE_IF(!plan->is_periodic && !find_plan(step, &moduli, true, plan),
+                "moduli neither repeat nor are equal along an axis of a multiple of eight");
+    return NULL;
 }
 
+/* The kernels' parameters: space, out, the factors, their views, moduli, and on vectors also lanes
+ * of periodic moduli with their period; 0: moduli are equal along the last axis. With all of these,
+ * the space goes into memory: some devices allow few bytes of arguments. */
 static enum healcl_status choose(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error)
 {
-    enum { GRANULE = 4096 };
+    enum { GRANULE = 4096 }; /* elements: the least work of a work-item on vectors */
     const struct step *step = plan->step;
-    const int table = derive_moduli(self, step, 2);
+    const int table = derive_moduli(self, step, INPUT_P);
     struct periodic_moduli moduli = {.lanes = table}; /* an unused argument needs a stand-in */
     struct job job;
     job_begin(&job, self, step, plan, 0);
-    job_move_scalar(&job, 3, step, 2);
+    job_move_scalar(&job, OPERAND_Q, step, INPUT_P);
     for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
         job_add_input(&job, factor_of(step, k) ? factor_of(step, k) : step->in[0]);
     job_add_value(&job, &plan->factors, sizeof plan->factors);
@@ -102,7 +105,7 @@ static enum healcl_status choose(struct launcher *self, const struct variant_pla
         return job_launch(&job, error);
     job_put_space_in_memory(&job);
     if (plan->is_periodic)
-        moduli = derive_periodic_moduli(self, step, 2);
+        moduli = derive_periodic_moduli(self, step, INPUT_P);
     job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     job.granule = GRANULE;

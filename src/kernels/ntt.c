@@ -249,8 +249,10 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
     if (stages > EXCHANGES_MOST * log2_elements)
         return false;
     const uint32_t log2_items_of_lane = stages - log2_elements;
-    *pass = (struct transform_pass){
-        .stages = stages, .log2_elements = log2_elements, .log2_lanes = limits->log2_lanes, .pieces = 1};
+    *pass = (struct transform_pass){.stages = stages,
+                                    .log2_elements = log2_elements,
+                                    .log2_lanes = limits->log2_lanes,
+                                    .pieces = 1};
     while (log2_items_of_lane + pass->log2_lanes < log2_local)
         pass->log2_lanes++;
     if (limits->lanes < (int64_t)1 << pass->log2_lanes)

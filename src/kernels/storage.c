@@ -26,6 +26,9 @@ const struct buffer_place *launcher_place(const struct launcher *self,
     return place;
 }
 
+/* Memory comes from the storage's place, which it shares with others. Without a place, a plan that
+ * runs again takes the buffer that it had before: then arguments of kernel objects stay valid. The
+ * scalars of the plan are uploaded, and again if calls have added some. */
 enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
                                    const struct buffer **buffer, struct healcl_error *error)
 {
@@ -57,6 +60,7 @@ struct buffer *launcher_memory(struct launcher *self, const struct storage *stor
     return &self->storages[storage->id].buffer;
 }
 
+/* Its tables, and the host's copy, no longer match its elements. */
 void launcher_storage_written(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];

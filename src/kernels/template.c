@@ -11,34 +11,36 @@ __extension__ typedef unsigned __int128 uint128;
 
 /* ---------------------------------------------------------------- choosing */
 
-void template_begin(struct launcher *self, const struct step *step, struct template *made,
+void template_begin(struct launcher *self, const struct step *step, struct template *template,
                     struct table tables[TABLES_MAX])
 {
-    *made = (struct template){.tables = tables};
-    made->last = &made->launches;
-    self->templates.made = made;
+    *template = (struct template){.tables = tables};
+    template->last = &template->launches;
+    self->templates.current = template;
     self->templates.step = step;
 }
 
 void template_end(struct launcher *self)
 {
-    self->templates.made = NULL;
+    self->templates.current = NULL;
 }
 
+/* While the part is chosen, it takes the place of the whole step. */
 enum healcl_status template_add_part(struct launcher *self, const struct step *part,
                                      const uint8_t *operands, struct healcl_error *error)
 {
     struct templates *templates = &self->templates;
-    const struct step *step = templates->step;
+    const struct step *whole = templates->step;
     templates->step = part;
     templates->operands = operands;
     const enum healcl_status status = choose_variant(self, part, error);
-    templates->step = step;
+    templates->step = whole;
     templates->operands = NULL;
     return status;
 }
 
-/* The number of the step's operand that is this one of the part that is being chosen. */
+/* The number of the whole step's operand for a slot of the part that is being chosen. Other slots
+ * keep their numbers. */
 static int operand_of(const struct launcher *self, int slot)
 {
     const uint8_t *operands = self->templates.operands;
@@ -57,14 +59,14 @@ void template_release(struct launcher *self, struct template *template)
 
 uint64_t template_slot_bytes(const struct launcher *self, int slot)
 {
-    const struct template *made = self->templates.made;
+    const struct template *current = self->templates.current;
     if (slot < STEP_OPERANDS)
         return storage_bytes(self->templates.step->operands[slot]->storage);
     if (slot >= SLOT_SCRATCH)
-        return made->scratch[slot - SLOT_SCRATCH];
+        return current->scratch[slot - SLOT_SCRATCH];
     if (slot == SLOT_STATUS)
         return sizeof(struct status);
-    const struct table *table = &made->tables[slot - SLOT_TABLE];
+    const struct table *table = &current->tables[slot - SLOT_TABLE];
     return (uint64_t)table->count * table->element_bytes;
 }
 
@@ -76,27 +78,28 @@ int template_slot_of(const struct launcher *self, const struct tensor *operand)
     return slot;
 }
 
+/* Tables are equal if their keys are, and they are derived from the same inputs. */
 int template_add_table(struct launcher *self, const struct table *table)
 {
-    struct template *made = self->templates.made;
+    struct template *current = self->templates.current;
     struct table added = *table;
     size_t i = 0;
     for (int j = 0; j < TABLE_INPUTS; j++)
         added.inputs[j] = operand_of(self, table->inputs[j]);
-    while (i < made->table_count &&
-           (!derived_same_key(&made->tables[i].key, &added.key) ||
-            memcmp(made->tables[i].inputs, added.inputs, sizeof added.inputs) != 0))
+    while (i < current->table_count &&
+           (!derived_same_key(&current->tables[i].key, &added.key) ||
+            memcmp(current->tables[i].inputs, added.inputs, sizeof added.inputs) != 0))
         i++;
-    if (i == made->table_count)
-        made->tables[made->table_count++] = added;
+    if (i == current->table_count)
+        current->tables[current->table_count++] = added;
     return SLOT_TABLE + (int)i;
 }
 
 int template_add_scratch(struct launcher *self, uint64_t bytes)
 {
-    struct template *made = self->templates.made;
-    made->scratch[made->scratch_count] = bytes;
-    return SLOT_SCRATCH + (int)made->scratch_count++;
+    struct template *current = self->templates.current;
+    current->scratch[current->scratch_count] = bytes;
+    return SLOT_SCRATCH + (int)current->scratch_count++;
 }
 
 static size_t padded(size_t bytes)
@@ -104,7 +107,8 @@ static size_t padded(size_t bytes)
     return (bytes + 7) / 8 * 8;
 }
 
-/* The bytes of an argument's value, if it has more than 8. */
+/* The bytes of an argument's value if it has more than 8, such as a space. Smaller values are kept
+ * in added->values. */
 static size_t extra_bytes(const struct job *job, uint32_t i)
 {
     const size_t size =
@@ -112,25 +116,27 @@ static size_t extra_bytes(const struct job *job, uint32_t i)
     return job->slots[i] >= SLOT_SPACE && size > sizeof(int64_t) ? padded(size) : 0;
 }
 
-/* Notes which offsets the space has from the step that the template is made for. */
+/* Offsets of the job's space contain those of the current step's operands. Notes what remains
+ * without them: other steps with this template add their own offsets. */
 static void set_bases(const struct launcher *self, const struct job *job,
                       struct template_launch *added)
 {
     memcpy(added->units, job->units, sizeof added->units);
     for (int k = 0; k < SPACE_OPERANDS; k++) {
-        added->moved[k] = operand_of(self, job->moved[k]);
-        if (job->moved[k] < STEP_OPERANDS)
+        added->followed[k] = operand_of(self, job->followed[k]);
+        if (job->followed[k] < STEP_OPERANDS)
             added->bases[k] =
                 job->space.operand[k].offset -
-                self->templates.step->operands[job->moved[k]]->layout.offset / added->units[k];
+                self->templates.step->operands[job->followed[k]]->layout.offset / added->units[k];
     }
 }
 
-/* One allocation has the launch, its arguments, values, slots and options. */
+/* One allocation has the launch, its arguments, a word for each value, larger values, slots and the
+ * text of options, in this order. */
 enum healcl_status template_add_launch(struct launcher *self, const struct job *job,
                                        struct healcl_error *error)
 {
-    struct template *made = self->templates.made;
+    struct template *current = self->templates.current;
     const struct launch *launch = &job->launch;
     const uint32_t count = launch->argument_count;
     const size_t options = strlen(launch->options) + 1;
@@ -141,10 +147,10 @@ enum healcl_status template_add_launch(struct launcher *self, const struct job *
     struct template_launch *added = malloc(bytes);
     NEED_MEMORY(added, error);
     memset(added, 0, sizeof *added);
-    *made->last = added;
-    made->last = &added->next;
-    made->launch_count++;
-    made->bytes += bytes;
+    *current->last = added;
+    current->last = &added->next;
+    current->launch_count++;
+    current->bytes += bytes;
     added->launch = *launch;
     set_bases(self, job, added);
     added->launch.arguments = (struct launch_argument *)(added + 1);
@@ -153,7 +159,7 @@ enum healcl_status template_add_launch(struct launcher *self, const struct job *
     for (uint32_t i = 0; i < count; i++) {
         struct launch_argument *argument = &added->launch.arguments[i];
         *argument = launch->arguments[i];
-        if (job->slots[i] < SLOT_SPACE)
+        if (job->slots[i] < SLOT_SPACE) /* memory, which each run sets */
             continue;
         const bool is_space = job->slots[i] == SLOT_SPACE || argument->value == &job->space;
         const size_t extra = extra_bytes(job, i);
@@ -174,6 +180,7 @@ enum healcl_status template_add_launch(struct launcher *self, const struct job *
 
 /* ---------------------------------------------------------------- running */
 
+/* The memory of a slot in a run; it may be empty for an operand that was never used. */
 static const struct buffer *memory_of(const struct launcher *self, const struct template_run *run,
                                       int slot)
 {
@@ -184,16 +191,17 @@ static const struct buffer *memory_of(const struct launcher *self, const struct 
     return slot == SLOT_STATUS ? &self->status : &run->tables[slot - SLOT_TABLE]->table;
 }
 
-/* Sets offsets of the launch's space. Returns whether any changed. */
+/* Moves the operands of the launch's space to the offsets of this step. Returns whether any offset
+ * has changed. */
 static bool move_operands(struct template_launch *launch, const struct step *step)
 {
     bool has_moved = false;
     for (int k = 0; k < SPACE_OPERANDS && launch->space; k++) {
         int64_t *offset = &launch->space->operand[k].offset;
-        if (launch->moved[k] == SLOT_NONE)
+        if (launch->followed[k] == SLOT_NONE)
             continue;
-        const int64_t now =
-            launch->bases[k] + step->operands[launch->moved[k]]->layout.offset / launch->units[k];
+        const int64_t now = launch->bases[k] +
+                            step->operands[launch->followed[k]]->layout.offset / launch->units[k];
         has_moved |= now != *offset;
         *offset = now;
     }
@@ -216,16 +224,20 @@ static int64_t step_scalar(const struct step *step, int slot)
     if (slot == SLOT_A || slot == SLOT_B)
         return scalar_value(step, slot - SLOT_A);
     if (slot == SLOT_Q_NUMBER)
-        return step->in[2]->layout.offset;
-    const int64_t b = scalar_value(step, 1 - is_scalar(step, 0)), q = scalar_value(step, 2);
+        return step->in[INPUT_P]->layout.offset;
+    const int64_t q = scalar_value(step, INPUT_P);
+    if (slot == SLOT_Q)
+        return q;
+    const int64_t scalar = scalar_value(step, is_scalar(step, INPUT_A) ? INPUT_A : INPUT_B);
     const uint64_t modulus = q > 0 ? (uint64_t)q : 1; /* the plan has refused others */
-    const uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % modulus;
-    return slot == SLOT_Q        ? q
-           : slot == SLOT_FACTOR ? (int64_t)factor
-                                 : (int64_t)(uint64_t)(((uint128)factor << 64) / modulus);
+    const uint64_t magnitude = scalar < 0 ? 0 - (uint64_t)scalar : (uint64_t)scalar;
+    const uint64_t factor = magnitude % modulus;
+    const uint128 quotient = ((uint128)factor << 64) / modulus; /* floor(factor * 2^64 / q) */
+    return slot == SLOT_FACTOR ? (int64_t)factor : (int64_t)(uint64_t)quotient;
 }
 
-/* Sets memory, and values that the step gives. */
+/* Sets the arguments of a launch that differ between steps: memory, offsets in the space, and
+ * values of scalars. A space in memory is uploaded again if it has changed. */
 static enum healcl_status set_arguments(struct launcher *self, const struct template_run *run,
                                         struct template_launch *launch, struct healcl_error *error)
 {
@@ -258,7 +270,7 @@ enum healcl_status template_run(struct launcher *self, const struct template_run
 {
     struct healcl_device *device = self->device;
     struct template_launch *const first = run->template->launches, *launch;
-    const bool is_ahead = device->programs->ahead.is_on;
+    const bool is_ahead = device->programs->ahead.is_on; /* only compiles */
     for (launch = first; launch && self->list; launch = launch->next)
         self->list(self->list_context, &launch->launch);
     if (self->list)
@@ -270,6 +282,7 @@ enum healcl_status template_run(struct launcher *self, const struct template_run
         else if (!launch->kernel)
             TRY(device_attach(device, &launch->launch, &launch->kernel, error));
     }
+    /* Nothing is enqueued before all launches can be: a step is not half done. */
     for (launch = first; launch && !is_ahead; launch = launch->next)
         TRY(device_enqueue(device, &launch->launch, launch->kernel, own ? own++ : NULL, error));
     for (launch = first; launch && !self->templates.runs_again; launch = launch->next)

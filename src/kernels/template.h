@@ -100,9 +100,9 @@ struct template_launch {
     struct kernel *kernel; /* NULL before it is attached */
     struct space *space;   /* among its values, or NULL */
     struct buffer space_memory;
-    /* Operand k of the space begins at bases[k], plus the offset of the step's operand moved[k] in
-     * units of units[k] elements. SLOT_NONE: it has the same offset for all steps. */
-    int moved[SPACE_OPERANDS];
+    /* Operand k of the space begins at bases[k] + offset / units[k]. The offset is that of the
+     * step's operand followed[k]. SLOT_NONE: operand k begins at the same offset for all steps. */
+    int followed[SPACE_OPERANDS];
     int64_t units[SPACE_OPERANDS], bases[SPACE_OPERANDS];
     uint8_t *slots;  /* of the arguments */
     int64_t *values; /* of the arguments with at most 8 bytes */
@@ -128,7 +128,7 @@ struct template
 
 /* Makes an empty template for a step. Until template_end, jobs add launches to it, and tables to
  * this array. */
-void template_begin(struct launcher *self, const struct step *step, struct template *made,
+void template_begin(struct launcher *self, const struct step *step, struct template *template,
                     struct table tables[TABLES_MAX]);
 void template_end(struct launcher *self);
 

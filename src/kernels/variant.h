@@ -230,9 +230,9 @@ enum healcl_status choose_replacement(struct launcher *self, const struct step *
 enum healcl_status choose_variant(struct launcher *self, const struct step *step,
                                   struct healcl_error *error);
 
-/* Enqueues the kernels of a step that uses kernels. It is step `at` of the plan, or a part or copy
- * of that. Does not wait. */
-enum healcl_status launch_step(struct launcher *self, const struct step *at,
+/* Enqueues the kernels of a step that uses kernels. It is plan_step, a step of the plan, or a
+ * part or copy of that. Does not wait. */
+enum healcl_status launch_step(struct launcher *self, const struct step *plan_step,
                                const struct step *step, struct healcl_error *error);
 
 /* Enqueues a check that input i of a step holds no value that the step refuses. */

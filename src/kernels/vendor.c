@@ -286,7 +286,7 @@ static enum healcl_status choose_picked(struct launcher *self, const struct step
 {
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
-    self->templates.made->is_done = kernel->native != NULL;
+    self->templates.current->is_done = kernel->native != NULL;
     if (kernel->native && self->list)
         return HEALCL_OK;
     if (kernel->native)
