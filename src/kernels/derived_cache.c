@@ -18,6 +18,8 @@ enum { LONGER_SEARCHED = 16 };
 
 static uint64_t hash_layout(const struct layout *layout, uint64_t hash)
 {
+    if (layout->rank == 0)
+        return hash;
     hash = XXH3_64bits_withSeed(layout->shape, layout->rank * sizeof *layout->shape,
                                 hash ^ (uint64_t)layout->offset);
     return XXH3_64bits_withSeed(layout->stride, layout->rank * sizeof *layout->stride, hash);

@@ -85,38 +85,26 @@ static void discard_templates(struct launcher *self)
     templates->epoch = self->device->choices_epoch;
 }
 
-/* Without memory for them, no step is bound: each run looks its template up. */
-static void allocate_bound(struct templates *templates, size_t count)
-{
-    if (!templates->bound)
-        templates->bound = calloc(count, sizeof(struct bound_step));
-    templates->bound_count = templates->bound ? count : 0;
-}
-
-void launcher_bind_steps(struct launcher *self)
-{
-    self->templates.runs_again = true;
-    allocate_bound(&self->templates, self->plan->step_count + 1);
-}
-
-/* The bound step of a step; NULL if it is not bound. Steps of a plan that runs again are bound by
- * their index. Cached calls share a few places, by their number. plan_step: the step of the plan
- * that it belongs to. */
+/* The bound step of a step; NULL if it is not bound: each run looks its template up. Steps of a
+ * plan that runs again are bound by their index. Cached calls share a few places, by their number.
+ * plan_step: the step of the plan that it belongs to. */
 static struct bound_step *find_bound(struct launcher *self, const struct step *plan_step,
                                      const struct step *step)
 {
     struct templates *all = &self->templates;
-    if (all->runs_again)
-        return all->bound_count > 0 ? &all->bound[plan_step - self->plan->steps] : NULL;
-    if (step->call == 0)
+    const size_t count = all->runs_again ? self->plan->step_count : CACHED_CALLS_MAX;
+    if (!all->runs_again && step->call == 0)
         return NULL;
-    allocate_bound(all, CACHED_CALLS_MAX);
+    if (!all->bound)
+        all->bound = calloc(count, sizeof *all->bound);
+    if (!all->bound)
+        return NULL;
+    all->bound_count = count;
     struct bound_step *bound =
-        all->bound_count > 0 ? &all->bound[step->call % CACHED_CALLS_MAX] : NULL;
-    if (bound && bound->call != step->call)
+        &all->bound[all->runs_again ? (size_t)(plan_step - self->plan->steps) : step->call % count];
+    if (bound->call != step->call)
         unbind_step(self, bound);
-    if (bound)
-        bound->call = step->call;
+    bound->call = step->call;
     return bound;
 }
 

@@ -52,7 +52,7 @@ struct templates {
     uint64_t bytes, epoch;    /* epoch: of the device when they were chosen */
     struct bound_step *bound; /* by step of a plan that runs again, or by cached call; or NULL */
     size_t bound_count;
-    bool runs_again; /* the plan does */
+    bool runs_again; /* the plan does: what is chosen for its steps is kept */
     size_t kernels;  /* kernel objects of bound steps */
 };
 
@@ -79,9 +79,6 @@ struct launcher {
 enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
                                  const struct plan *plan, struct healcl_error *error);
 void launcher_release(struct launcher *self);
-
-/* Keeps what is chosen for each step of the plan from now on, if memory suffices. */
-void launcher_bind_steps(struct launcher *self);
 
 /* Notes that a step is refused for its input i. Returns the input's name, for the message. */
 const char *launcher_refuse(struct launcher *self, const struct step *step, int i);

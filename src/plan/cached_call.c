@@ -86,21 +86,6 @@ struct cached_call *cached_call_find(const struct cached_calls *all, const struc
     return found;
 }
 
-struct cached_call *cached_call_add(struct cached_calls *all, const struct call_key *key)
-{
-    const size_t bytes = key->count * sizeof *key->words;
-    struct cached_call *made = arena_alloc(all->arena, sizeof *made + bytes);
-    if (!made)
-        return NULL;
-    struct cached_call **bucket = &all->buckets[key->hash % CACHED_CALLS_MAX];
-    *made = (struct cached_call){.next = *bucket, .hash = key->hash, .count = key->count};
-    memcpy(made->words, key->words, bytes);
-    *bucket = made;
-    return made;
-}
-
-/* ---------------------------------------------------------------- calls of built-in operations */
-
 /* The argument that gives operand i of a call's step. -1: the tensor that the call makes does. */
 static int source_of(const struct call *call, const struct step *step, int i)
 {
@@ -110,11 +95,44 @@ static int source_of(const struct call *call, const struct step *step, int i)
     return source >= 0 && call->entry->arguments[source].kind == ARGUMENT_NONE ? -1 : source;
 }
 
+struct cached_call *cached_call_add(const struct call *call, const struct call_key *key,
+                                    const struct step *step)
+{
+    struct cached_calls *all = call->planner->kept;
+    const size_t bytes = key->count * sizeof *key->words;
+    struct cached_call *made = arena_alloc(all->arena, sizeof *made + bytes);
+    struct cached_call **bucket = &all->buckets[key->hash % CACHED_CALLS_MAX];
+    if (!made)
+        return NULL;
+    *made = (struct cached_call){
+        .next = *bucket, .hash = key->hash, .step = *step, .count = key->count};
+    made->step.call = ++all->serial;
+    made->step.residues = made->step.nonnegative = 0;
+    made->step.zeros = 0;
+    memcpy(made->words, key->words, bytes);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (!step->operands[i])
+            continue;
+        struct tensor *operand = arena_alloc(all->arena, sizeof *operand);
+        if (!operand)
+            return NULL;
+        *operand = *step->operands[i];
+        made->step.operands[i] = operand; /* other calls change it */
+        made->sources[i] = (int8_t)source_of(call, step, i);
+    }
+    if (made->sources[STEP_OUT] < 0)
+        made->out = call->result->layout;
+    *bucket = made;
+    return made;
+}
+
+/* ---------------------------------------------------------------- planning */
+
 void cached_call_keep(const struct call *call, const struct call_key *key, size_t first)
 {
     const struct plan *plan = call->planner->plan;
     struct cached_calls *all = call->planner->kept;
-    struct step *step = &plan->steps[first], copy;
+    struct step *step = &plan->steps[first];
     uint64_t *latest = &all->latest[key->hash % CACHED_CALLS_MAX];
     const bool is_again = *latest == key->hash;
     *latest = key->hash;
@@ -123,31 +141,11 @@ void cached_call_keep(const struct call *call, const struct call_key *key, size_
     if (!is_again || plan->step_count != first + 1 || !step->out || step->payload ||
         step->kind == STEP_FILL) /* it has the value of a scalar */
         return;
-    copy = *step;
-    copy.residues = copy.nonnegative = 0;
-    copy.zeros = 0;
     all->count++;
-    for (int i = 0; i < STEP_OPERANDS; i++) { /* other calls change them */
-        struct tensor *operand = copy.operands[i] ? arena_alloc(all->arena, sizeof *operand) : NULL;
-        if (!operand && copy.operands[i])
-            return;
-        if (operand)
-            *operand = *copy.operands[i];
-        copy.operands[i] = operand;
-    }
-    struct cached_call *kept = cached_call_add(all, key);
-    if (!kept)
-        return;
-    kept->step = copy;
-    kept->step.call = ++all->serial;
-    kept->bytes = step_scratch_bytes(step);
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (copy.operands[i])
-            kept->sources[i] = (int8_t)source_of(call, step, i);
-    if (kept->sources[STEP_OUT] < 0) {
-        kept->made = call->result->layout;
-        kept->bytes += storage_bytes(call->result->storage);
-    }
+    struct cached_call *kept = cached_call_add(call, key, step);
+    if (kept)
+        kept->bytes = step_scratch_bytes(step) +
+                      (kept->sources[STEP_OUT] < 0 ? storage_bytes(step->out->storage) : 0);
 }
 
 /* Sets the operands of a cached step to those of the call. */
@@ -181,10 +179,11 @@ bool cached_call_repeat(struct call *call, const struct call_key *key, enum heal
 {
     struct planner *planner = call->planner;
     struct cached_call *kept = cached_call_find(planner->kept, key);
-    if (!kept || kept->bytes > planner->memory_limit - planner->bytes_live)
-        return false; /* planning it reports that */
+    if (!kept || kept->bytes > planner->memory_limit - planner->bytes_live ||
+        (kept->step.vendor && !planner->kept->runs_again(&kept->step, planner->kept->device)))
+        return false; /* planning it anew reports that */
     if (kept->sources[STEP_OUT] < 0 &&
-        planner_new_tensor(call, kept->step.out->storage->dtype, kept->made.rank, kept->made.shape,
+        planner_new_tensor(call, kept->step.out->storage->dtype, kept->out.rank, kept->out.shape,
                            &call->result, NULL) != HEALCL_OK)
         return false;
     *status = set_operands(call, kept, error);
@@ -192,5 +191,7 @@ bool cached_call_repeat(struct call *call, const struct call_key *key, enum heal
         kept->step.origins = planner->origins;
         *status = planner_append_step(planner, &kept->step, error);
     }
+    if (kept->step.vendor)
+        values_forget(&planner->values, kept->step.out->storage);
     return true;
 }

@@ -17,11 +17,10 @@ struct call_key {
 struct cached_call {
     struct cached_call *next; /* of the same bucket */
     uint64_t hash;
-    const void *vendor_plan;       /* of a manifest's operation; else NULL, and: */
     struct step step;              /* without facts; its operands belong to it */
     int8_t sources[STEP_OPERANDS]; /* the argument that gives each operand; -1: a new tensor */
-    struct layout made;            /* of that */
-    uint64_t bytes;                /* that the call allocates */
+    struct layout out;             /* of that */
+    uint64_t bytes;                /* that the call needs beside its tensors, at most */
     size_t count;                  /* of the key's words */
     int64_t words[];
 };
@@ -32,14 +31,16 @@ bool call_key(const struct call *call, struct call_key *key);
 /* NULL: there is none. */
 struct cached_call *cached_call_find(const struct cached_calls *all, const struct call_key *key);
 
-/* Adds an empty one. NULL: out of memory. */
-struct cached_call *cached_call_add(struct cached_calls *all, const struct call_key *key);
+/* Adds a call whose plan is this step. The caller sets `bytes`. NULL: out of memory. */
+struct cached_call *cached_call_add(const struct call *call, const struct call_key *key,
+                                    const struct step *step);
 
 /* Keeps the plan of a call of a built-in operation, if the last such call with a hash in this
  * bucket was the same, and if its plan is one step: step `first` of the plan. */
 void cached_call_keep(const struct call *call, const struct call_key *key, size_t first);
 
-/* Plans a call as the one that is kept. Returns false if there is none that serves. */
+/* Plans a call as the one that is kept. The kernel of a manifest must be the one that ran last.
+ * Returns false if there is none that serves. */
 bool cached_call_repeat(struct call *call, const struct call_key *key, enum healcl_status *status,
                         struct healcl_error *error);
 

@@ -229,13 +229,13 @@ enum healcl_status infer(struct call *call, struct healcl_error *error)
     const size_t first = call->planner->plan->step_count;
     struct call_key key;
     enum healcl_status status = HEALCL_OK;
-    const bool has_key = id < OPERATION_COUNT && call_key(call, &key);
+    const bool has_key = call_key(call, &key);
     if (has_key && cached_call_repeat(call, &key, &status, error))
         return status;
     if (!call->form->operation->dtypes.by_parameter)
         TRY(check_dtypes(call, error));
     TRY((id < OPERATION_COUNT ? functions[id] : call->form->operation->infer)(call, error));
-    if (has_key)
+    if (has_key && id < OPERATION_COUNT)
         cached_call_keep(call, &key, first);
     return HEALCL_OK;
 }

@@ -512,7 +512,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     device_turn_begin(self->launcher.device);
     enum healcl_status status = find_places(self, error);
     if (self->base.runs_again && !self->spill)
-        launcher_bind_steps(&self->launcher);
+        self->launcher.templates.runs_again = true;
     if (self->base.audit)
         audit_begin_segment(self->base.audit, segment);
     THEN(status, run_steps(self, segment, error));

@@ -569,45 +569,19 @@ static enum healcl_status add_to_keep(struct call *call, const struct call_key *
     TRY(add_sides(call, made, arena, error));
     if (made->tuned)
         TRY(keep_layouts(arena, &made->tuned->values, error));
-    struct vendor_plan *plan = arena_alloc(arena, sizeof *plan);
-    NEED_MEMORY(plan, error);
-    *plan = (struct vendor_plan){.call = made,
-                                 .out = call->result->layout,
-                                 .bytes = planner->plan->bytes_peak - bytes_before};
+    struct step step = planner_step(planner, STEP_VENDOR, call->result);
+    step.vendor = made;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        if (!operation_of(call)->names.of[i].name)
+            continue;
+        step.arguments[i].parameter = (uint8_t)operation_of(call)->parameter_of[i];
+        step.in[i] = call->tensors[step.arguments[i].parameter];
+    }
+    struct cached_call *kept = cached_call_add(call, key, &step);
+    NEED_MEMORY(kept, error);
+    kept->bytes = planner->plan->bytes_peak - bytes_before;
     if (planner->plan->bytes_peak < peak)
         planner->plan->bytes_peak = peak;
-    struct cached_call *kept = cached_call_add(planner->kept, key);
-    NEED_MEMORY(kept, error);
-    kept->vendor_plan = plan;
-    return HEALCL_OK;
-}
-
-/* Adds the one step of a cached call. *is_added is false if the kernel that ran last cannot run
- * now. */
-static enum healcl_status add_cached(struct call *call, const struct vendor_plan *kept,
-                                     bool *is_added, struct healcl_error *error)
-{
-    const struct vendor_operation *operation = operation_of(call);
-    struct planner *planner = call->planner;
-    struct step step = planner_step(planner, STEP_VENDOR, call->result);
-    step.vendor = kept->call;
-    for (int i = 0; i < STEP_INPUTS; i++) {
-        if (!operation->names.of[i].name)
-            continue;
-        step.arguments[i].parameter = (uint8_t)operation->parameter_of[i];
-        step.in[i] = call->tensors[operation->parameter_of[i]]; /* belongs to this call alone */
-    }
-    *is_added = kept->bytes <= planner->memory_limit - planner->bytes_live &&
-                planner->kept->runs_again(&step, planner->kept->device);
-    if (!*is_added)
-        return HEALCL_OK;
-    if (operation->makes_out)
-        TRY_PREFIX(planner_new_tensor(call, operation->out_dtype, kept->out.rank, kept->out.shape,
-                                      &call->result, error),
-                   "out: ");
-    step.out = call->result;
-    TRY(planner_add_step(planner, &step, error));
-    forget_out(call);
     return HEALCL_OK;
 }
 
@@ -640,14 +614,8 @@ static enum healcl_status add_call(struct call *call, const struct call_key *key
 enum healcl_status infer_vendor(struct call *call, struct healcl_error *error)
 {
     struct call_key key;
-    const bool has_key = call_key(call, &key);
-    const struct cached_call *kept = has_key ? cached_call_find(call->planner->kept, &key) : NULL;
-    bool is_added = false;
-    if (kept)
-        TRY(add_cached(call, kept->vendor_plan, &is_added, error));
-    if (is_added)
-        return HEALCL_OK;
-    enum healcl_status status = add_call(call, has_key && !kept ? &key : NULL, error);
+    const bool is_kept = call_key(call, &key) && !cached_call_find(call->planner->kept, &key);
+    enum healcl_status status = add_call(call, is_kept ? &key : NULL, error);
     call->planner->side = STEP_ALWAYS;
     call->planner->vendor = NULL;
     call->planner->outer = NULL;

@@ -154,13 +154,6 @@ struct vendor_call {
     } * checks;
 };
 
-/* A planned call without copies, for reuse by other calls with the same kinds of arguments. */
-struct vendor_plan {
-    const struct vendor_call *call;
-    struct layout out; /* of a tensor that the call makes */
-    uint64_t bytes;    /* peak of its steps, besides the tensors that existed before */
-};
-
 /* A manifest's kernel for a built-in kind of step. */
 struct vendor_replacement {
     struct expression_names names;
