@@ -221,6 +221,7 @@ static const char *plan_item_sums(const struct step *step, const struct healcl_d
     return sum_local_obstacle(step, device, terms_of(step));
 }
 
+/* Terms have one factor, a: its distance between rows is 0, as a work-item has one row. */
 static enum healcl_status choose_item_sums(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {

@@ -34,6 +34,7 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
     return NULL;
 }
 
+/* The general kernel. It uses vectors if operands are contiguous and aligned. */
 static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {

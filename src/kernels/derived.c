@@ -67,6 +67,8 @@ int derive_modulus_vector(struct launcher *self, const struct step *step, int i)
     return modulus_table(self, i, &vector);
 }
 
+/* Whether moduli vary along the last axis only, with a period that a table of vectors can have. A
+ * scalar counts as a period of 1. */
 bool moduli_are_periodic(const struct step *step, int i)
 {
     enum { PERIOD_MAX = 4096 };
@@ -82,6 +84,8 @@ bool moduli_are_periodic(const struct step *step, int i)
     return k <= PERIOD_MAX && vary_along_last_only;
 }
 
+/* Adds two tables of moduli [k]: one of struct modulus, and one of vectors of eight. Vectors
+ * begin at every eighth element, so that they repeat after lcm(k, 8) elements. */
 struct periodic_moduli derive_periodic_moduli(struct launcher *self, const struct step *step, int i)
 {
     const size_t lanes_bytes = sizeof(struct scalar_lanes);
@@ -138,6 +142,8 @@ static int derive_scales(struct launcher *self, const struct step *step)
     return template_add_table(self, &table);
 }
 
+/* Adds the tables of a transform: q, twiddles, n_inv (with factors, if any) and the permutation.
+ * SLOT_NONE: the step has no such input. */
 enum healcl_status derive_transform(struct launcher *self, const struct step *step,
                                     struct transform_tables *tables, struct healcl_error *error)
 {
@@ -152,6 +158,8 @@ enum healcl_status derive_transform(struct launcher *self, const struct step *st
                                  : HEALCL_OK;
 }
 
+/* Adds a table of a transform's twiddles in the order of cl/ntt/rows.cl, for words of `word_bits`
+ * bits. The device computes it from the table `twiddles`. */
 int derive_lane_twiddles(struct launcher *self, const struct step *step, int twiddles,
                          uint32_t word_bits)
 {
@@ -163,6 +171,8 @@ int derive_lane_twiddles(struct launcher *self, const struct step *step, int twi
     return template_add_table(self, &table);
 }
 
+/* Adds a table of a transform's twiddles for cl/ntt/registers.cl: all [k,n], or with `beside`
+ * only the first ones of each modulus, side by side as [beside,k]. */
 int derive_pass_twiddles(struct launcher *self, const struct step *step, int twiddles,
                          int64_t beside, uint32_t word_bits)
 {
@@ -215,6 +225,8 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     return HEALCL_OK;
 }
 
+/* Adds a table [k,k] with the inverse of each modulus modulo each other one, for the Chinese
+ * remainder theorem. */
 enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,
                                        int *slot, struct healcl_error *error)
 {
@@ -242,6 +254,7 @@ static void derive_index_check(struct launcher *self, const struct step *step, i
     (void)template_add_table(self, &table);
 }
 
+/* Adds what reports values of input i that the step refuses, such as a modulus of 0. */
 enum healcl_status derive_check(struct launcher *self, const struct step *step, int i,
                                 struct healcl_error *error)
 {
@@ -259,6 +272,8 @@ enum healcl_status derive_check(struct launcher *self, const struct step *step, 
     return HEALCL_OK;
 }
 
+/* Adds a table with the weights of all digits of a base conversion, [terms,k]. Kernels then see
+ * them as one factor b. */
 int derive_weights(struct launcher *self, const struct step *step)
 {
     const struct layout *a = &step->in[INPUT_A]->layout; /* [reps,terms,k,n] */

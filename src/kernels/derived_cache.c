@@ -92,6 +92,7 @@ static void add_weights(const struct step *step, struct layout *others)
     }
 }
 
+/* The key of a step's table: that of its template, with the step's storages. */
 static struct derived_key key_of(const struct launcher *self, const struct step *step,
                                  const struct table *table)
 {
@@ -104,6 +105,7 @@ static struct derived_key key_of(const struct launcher *self, const struct step 
     return key;
 }
 
+/* A number that changes when any storage that the table is derived from is written. */
 uint64_t derived_version(const struct launcher *self, const struct step *step,
                          const struct table *table)
 {
@@ -146,6 +148,8 @@ static struct derived *find_in_bucket(struct derived *first, const struct derive
     return found;
 }
 
+/* Finds a step's table by its key, or adds an empty one. A filled table of more rows is taken
+ * instead, if the table allows it. */
 enum healcl_status derived_find(struct launcher *self, const struct step *step,
                                 const struct table *table, struct derived **derived,
                                 struct healcl_error *error)
@@ -198,6 +202,7 @@ void derived_release(struct launcher *self, struct derived *derived)
     device_buffer_release(self->device, &derived->table);
 }
 
+/* Frees all tables of a storage. A table is in two lists: its storage's, and that of its bucket. */
 void derived_forget(struct launcher *self, struct device_storage *storage)
 {
     if (storage->derived)

@@ -55,6 +55,7 @@ static enum healcl_status begin_check(struct job *job, struct launcher *self, co
     return launcher_add_check(self, check, &job->space.key, error);
 }
 
+/* Fills a table of struct modulus. Reports elements below 1. */
 static enum healcl_status choose_moduli(struct launcher *self, const struct fill *fill,
                                         struct healcl_error *error)
 {
@@ -133,6 +134,7 @@ static enum healcl_status choose_crt_inverses(struct launcher *self, const struc
     return job_launch(&job, error);
 }
 
+/* Adds a launch that reports indices out of range. It fills no table. */
 static enum healcl_status choose_index_check(struct launcher *self, const struct fill *fill,
                                              struct healcl_error *error)
 {
@@ -435,7 +437,7 @@ static enum healcl_status find_stale(struct launcher *self, struct template_run 
  * launch fills all tables of a transform that remain. Others get a launch each, after the tables
  * that they are computed from: these come before them in the template. */
 static enum healcl_status fill_stale(struct launcher *self, struct template_run *run,
-                                     bool is_stale[TABLES_MAX], struct healcl_error *error)
+                                     const bool is_stale[TABLES_MAX], struct healcl_error *error)
 {
     const struct template *template = run->template;
     bool must_wait[TABLES_MAX] = {false}; /* until the tables of a transform are filled */
@@ -465,11 +467,12 @@ static enum healcl_status fill_stale(struct launcher *self, struct template_run 
     return HEALCL_OK;
 }
 
+/* Fills the tables of a run whose storages were written since they were filled. */
 enum healcl_status derived_fill(struct launcher *self, struct template_run *run,
                                 struct healcl_error *error)
 {
     const size_t count = run->template->table_count;
-    bool is_stale[TABLES_MAX], any_is_stale = false;
+    bool is_stale[TABLES_MAX] = {false}, any_is_stale = false;
     for (size_t i = 0; i < count; i++) {
         TRY(find_stale(self, run, i, &is_stale[i], error));
         any_is_stale |= is_stale[i];

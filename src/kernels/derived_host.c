@@ -260,6 +260,7 @@ static void *host_permutation(const struct launcher *self, const struct step *st
     return result;
 }
 
+/* Whether the host's copy shows that all indices are in range: then no launch checks them. */
 bool derived_indices_in_range(const struct launcher *self, const struct step *step,
                               const struct table *table)
 {
@@ -277,6 +278,8 @@ bool derived_indices_in_range(const struct launcher *self, const struct step *st
     return true;
 }
 
+/* Computes a table from the host's copies of its tensors. Returns NULL if the device must compute
+ * it. *bytes: the size of the memory that the table needs. */
 void *derived_on_host(const struct launcher *self, const struct step *step,
                       const struct table *table, uint64_t *bytes)
 {

@@ -267,6 +267,7 @@ static uint32_t width_of_any(const struct step *step)
     return step->in[INPUT_B] || step->kind == STEP_CHAIN ? 1 : VECTOR_MOST;
 }
 
+/* The general kernel: any values, any layout, moduli as an operand. */
 static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
@@ -503,6 +504,8 @@ static enum healcl_status choose_residues(struct launcher *self, const struct va
 
 /* ---------------------------------------------------------------- one factor */
 
+/* For products of a tensor and a scalar modulo a scalar: the Shoup quotient of the scalar is
+ * computed once, on the host. */
 static const char *plan_constant(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {

@@ -7,6 +7,7 @@
 
 /* ---------------------------------------------------------------- spaces */
 
+/* Sets a space to all elements of a shape, at least one axis, without operands. */
 void space_init(struct space *space, const struct layout *shape)
 {
     memset(space, 0, sizeof *space);
@@ -31,6 +32,7 @@ void space_of_views(struct space *space, const struct layout *out, const struct 
     space_simplify(space);
 }
 
+/* Inserts an axis of `size` elements. All operands get stride 0 along it. */
 void space_insert_axis(struct space *space, uint32_t axis, int64_t size)
 {
     const uint32_t behind = space->rank++ - axis;
@@ -74,6 +76,8 @@ static bool axes_join(const struct space *space, uint32_t axis)
     return true;
 }
 
+/* Drops axes of size 1, and joins neighbouring axes if that is possible in all operands: kernels
+ * then compute fewer indices. */
 void space_simplify(struct space *space)
 {
     for (uint32_t axis = space->rank; axis-- > 0 && space->rank > 1;)
@@ -86,6 +90,7 @@ void space_simplify(struct space *space)
         }
 }
 
+/* Makes blocks of `block` elements the elements of an axis. The last block may be incomplete. */
 void space_divide_axis(struct space *space, uint32_t axis, int64_t block)
 {
     space->shape[axis] = (space->shape[axis] + block - 1) / block;
@@ -103,6 +108,7 @@ uint32_t reciprocal_of(int64_t size)
 
 /* ---------------------------------------------------------------- jobs */
 
+/* The name of a dtype in kernels. */
 static const char *opencl_type(enum dtype dtype)
 {
     switch (dtype) {
@@ -113,6 +119,7 @@ static const char *opencl_type(enum dtype dtype)
     return "long";
 }
 
+/* Begins a job without arguments. No operand of its space follows an operand of the step yet. */
 void job_init(struct job *job, struct launcher *launcher, const struct step *step,
               const char *program, const char *kernel)
 {
@@ -434,6 +441,8 @@ enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t lo
     return job_add_to_template(job, error);
 }
 
+/* Adds a launch over the elements of the space, in work-groups of local_size work-items. Decides
+ * how many elements a work-item takes. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
     enum { GROUPS_OF_UNIT = 8 };
@@ -477,6 +486,8 @@ const char *double_vectors_obstacle(const struct healcl_device *device)
                : NULL;
 }
 
+/* The output's elements as a space, with operands out and the first inputs. Scalars get stride 0.
+ */
 struct space step_space(const struct step *step, int inputs)
 {
     struct space space;
@@ -488,6 +499,7 @@ struct space step_space(const struct step *step, int inputs)
     return space;
 }
 
+/* Begins a job of the plan's kernel, with the plan's space as its first argument. */
 void job_begin_kernel(struct job *job, struct launcher *launcher, const struct step *step,
                       const struct variant_plan *plan)
 {

@@ -459,6 +459,8 @@ enum healcl_status launch_step(struct launcher *self, const struct step *plan_st
     return status;
 }
 
+/* Checks input i of a step without running it. The check is a template with tables but without
+ * launches: filling these reports bad values. */
 enum healcl_status launch_check(struct launcher *self, const struct step *step, int i,
                                 struct healcl_error *error)
 {
@@ -485,6 +487,8 @@ const char *pack_obstacle(const struct launcher *self, const struct step *copy)
     return packs_bytes(copy) ? NULL : step_obstacle(copy, self->device);
 }
 
+/* Copies a result into a storage of its own, in C order. Small contiguous results are copied as
+ * bytes: that needs no kernel. */
 enum healcl_status launch_pack(struct launcher *self, const struct step *step,
                                const struct step *copy, struct healcl_error *error)
 {
@@ -505,6 +509,7 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
 
 /* ---------------------------------------------------------------- life */
 
+/* Prepares a launcher, which has no memory of storages yet. */
 enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
                                  const struct plan *plan, struct healcl_error *error)
 {
@@ -517,6 +522,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
     return HEALCL_OK;
 }
 
+/* Frees what steps have chosen, then the memory of storages, tables and places. */
 void launcher_release(struct launcher *self)
 {
     discard_templates(self);

@@ -16,7 +16,7 @@ static const struct tensor *factor_of(const struct step *step, int k)
 }
 
 /* The longest axis of whole vectors along which moduli are equal. The rank if none exists. */
-static uint32_t find_vectors(const struct layout *moduli)
+static uint32_t find_vector_axis(const struct layout *moduli)
 {
     uint32_t longest = moduli->rank;
     for (uint32_t axis = 0; axis < moduli->rank; axis++)
@@ -26,21 +26,25 @@ static uint32_t find_vectors(const struct layout *moduli)
     return longest;
 }
 
-/* Sets the space and the factors of a plan. moduli: their layout in a table. vectors: makes an axis
- * of whole vectors the last one. Returns false if that is asked for, but there is none. */
-static bool find_plan(const struct step *step, const struct layout *moduli, bool vectors,
-                      struct variant_plan *plan)
+enum last_axis { LAST_AXIS_ANY, LAST_AXIS_OF_VECTORS };
+
+/* Sets the space of a plan, and its factors: where each operand is, and which ones exist. moduli:
+ * their layout in a table. LAST_AXIS_OF_VECTORS: makes an axis of whole vectors, along which moduli
+ * are equal, the last one. Returns false if no such axis exists. */
+static bool set_views(const struct step *step, const struct layout *moduli,
+                      enum last_axis last_axis, struct variant_plan *plan)
 {
+    const bool needs_vectors = last_axis == LAST_AXIS_OF_VECTORS;
     struct factors *factors = &plan->factors;
     struct layout layouts[LAYOUTS] = {step->out->layout, *moduli};
     for (int k = 0; k < FACTORS_ALL; k++)
         layouts[OF_FACTORS + k] = (factor_of(step, k) ? factor_of(step, k) : step->out)->layout;
     layouts[OF_PARTS] = step_parts(step);
     layouts_simplify(layouts, LAYOUTS);
-    const uint32_t rank = layouts->rank, axis = find_vectors(&layouts[OF_MODULI]);
-    if (vectors && axis == rank)
+    const uint32_t rank = layouts->rank, axis = find_vector_axis(&layouts[OF_MODULI]);
+    if (needs_vectors && axis == rank)
         return false;
-    for (int i = 0; vectors && i < LAYOUTS; i++)
+    for (int i = 0; needs_vectors && i < LAYOUTS; i++)
         layouts[i] = layout_move_axis(&layouts[i], axis, rank - 1);
     space_init(&plan->space, layouts);
     space_set_operand(&plan->space, OPERAND_OUT, layouts);
@@ -50,10 +54,11 @@ static bool find_plan(const struct step *step, const struct layout *moduli, bool
         factors->has |= layouts[OF_PARTS].stride[i] != 0 ? (rank - 1 - i) << FACTORS_AXIS : 0;
     for (int k = 0; k < FACTORS_ALL; k++) {
         const struct layout *view = &layouts[OF_FACTORS + k];
-        const bool is_partial = step->value[0] > 0 && k > FACTORS_ADDEND &&
-                                (k - FACTORS_ADDEND + 1) / 2 >= step->value[0];
-        factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k | (uint32_t)is_partial
-                                                                          << (FACTORS_PART + k);
+        /* Products from value[0] on exist at one index of the axis of parts only. */
+        const int product = k > FACTORS_ADDEND ? (k - FACTORS_ADDEND + 1) / 2 : 0;
+        const bool is_partial = step->value[0] > 0 && product >= step->value[0];
+        factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k;
+        factors->has |= (uint32_t)is_partial << (FACTORS_PART + k);
         factors->offset[k] = view->offset;
         for (uint32_t i = 0; i < rank; i++) /* the last axis first */
             factors->stride[k][rank - 1 - i] = (uint32_t)view->stride[i];
@@ -66,20 +71,24 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
 {
     const struct layout moduli = modulus_operand(step, INPUT_P);
     (void)device;
-    (void)find_plan(step, &moduli, false, plan);
+    (void)set_views(step, &moduli, LAST_AXIS_ANY, plan);
     return NULL;
 }
 
-/* If moduli are periodic in C order, the space does not have them. */
+/* If moduli are periodic along rows of whole vectors, the kernel takes them as vectors of eight,
+ * and the space does not have them. Otherwise the kernel needs an axis along which moduli are
+ * equal. */
 static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
                                 struct variant_plan *plan)
 {
-    struct layout none = {.rank = step->out->layout.rank}, moduli = modulus_operand(step, INPUT_P);
-    memcpy(none.shape, step->out->layout.shape, sizeof none.shape);
-    plan->is_periodic = moduli_are_periodic(step, INPUT_P) && find_plan(step, &none, false, plan) &&
-                        plan->space.shape[plan->space.rank - 1] % LANES == 0;
+    const struct layout moduli = modulus_operand(step, INPUT_P);
+    struct layout without_moduli = {.rank = step->out->layout.rank}; /* all strides are 0 */
+    memcpy(without_moduli.shape, step->out->layout.shape, sizeof without_moduli.shape);
     RETURN_OBSTACLE(double_vectors_obstacle(device));
-    OBSTACLE_IF(!plan->is_periodic && !find_plan(step, &moduli, true, plan),
+    (void)set_views(step, &without_moduli, LAST_AXIS_ANY, plan);
+    const bool rows_are_vectors = plan->space.shape[plan->space.rank - 1] % LANES == 0;
+    plan->is_periodic = moduli_are_periodic(step, INPUT_P) && rows_are_vectors;
+    OBSTACLE_IF(!plan->is_periodic && !set_views(step, &moduli, LAST_AXIS_OF_VECTORS, plan),
                 "moduli neither repeat nor are equal along an axis of a multiple of eight");
     return NULL;
 }
@@ -98,7 +107,7 @@ static enum healcl_status choose(struct launcher *self, const struct variant_pla
     job_begin(&job, self, step, plan, 0);
     job_move_scalar(&job, OPERAND_Q, step, INPUT_P);
     for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
-        job_add_input(&job, factor_of(step, k) ? factor_of(step, k) : step->in[0]);
+        job_add_input(&job, factor_of(step, k) ? factor_of(step, k) : step->in[INPUT_A]);
     job_add_value(&job, &plan->factors, sizeof plan->factors);
     job_add_buffer(&job, table);
     if (plan->variant->style != STYLE_VECTORS)

@@ -526,6 +526,7 @@ static enum healcl_status choose_in_two(struct launcher *self, struct transform 
     return HEALCL_OK;
 }
 
+/* One pass over all rows, or two passes. */
 static enum healcl_status choose_registers(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
@@ -562,6 +563,8 @@ static int64_t pitch_of(int64_t n)
     return n + NTT_ROW_PADDING;
 }
 
+/* For CPUs: a work-item transforms whole rows on vectors. Rows have at least one tile of 256
+ * elements. */
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
                              struct variant_plan *plan)
 {
@@ -724,6 +727,7 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
 /* ---------------------------------------------------------------- by one work-item:
  * cl/ntt/single.cl */
 
+/* For FPGAs: a row must fit into local memory. */
 static const char *plan_single(const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
@@ -737,6 +741,7 @@ static const char *plan_single(const struct step *step, const struct healcl_devi
 
 /* For FPGAs: one work-item transforms all rows, one after the other, in local memory. */
 
+/* Adds one work-item that transforms all rows. */
 static enum healcl_status choose_single(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
@@ -776,7 +781,9 @@ static const struct variant variants[] = {
      "ntt/general", NULL, "cl/ntt/general.cl", "anything"},
 };
 
-/* Kernels that do not take an addend are followed by those of a chain. */
+/* A pass may have given a forward transform an addend and factors: out = factors * NTT(a) + addend.
+ * Only the kernel in registers computes this itself. Others transform into out. The launches of a
+ * chain, a product and a sum, follow. */
 static enum healcl_status choose_with_addend(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
@@ -784,11 +791,11 @@ static enum healcl_status choose_with_addend(struct launcher *self, const struct
         return plan->variant->choose(self, plan, error);
     struct step_chain chain;
     struct step transform = *plan->step;
-    struct variant_plan own = *plan;
+    struct variant_plan transform_plan = *plan;
     transform.in[ADDEND] = transform.in[FACTORS] = NULL;
-    own.step = &transform;
+    transform_plan.step = &transform;
     step_chain_of(plan->step, &chain);
-    TRY(plan->variant->choose(self, &own, error));
+    TRY(plan->variant->choose(self, &transform_plan, error));
     return template_add_part(self, &chain.step, step_chain_operands, error);
 }
 

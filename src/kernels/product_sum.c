@@ -116,6 +116,8 @@ static enum healcl_status begin(struct job *job, struct launcher *self,
 
 /* ---------------------------------------------------------------- vectors of eight along n */
 
+/* For rows of a that are contiguous along n: a work-item adds up whole rows, eight columns at a
+ * time. */
 static const char *plan_product_columns(const struct step *step, const struct healcl_device *device,
                                         struct variant_plan *plan)
 {

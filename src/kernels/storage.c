@@ -14,6 +14,7 @@ enum healcl_status launcher_find_places(struct launcher *self, struct places_rul
     return HEALCL_OK;
 }
 
+/* The place in the device's memory that a storage shares with others; NULL if it has none. */
 const struct buffer_place *launcher_place(const struct launcher *self,
                                           const struct storage *storage, struct buffer_place *place)
 {
@@ -78,6 +79,8 @@ bool launcher_keeps_contents(const struct launcher *self, const struct storage *
     return storage->elements > 0 && storage->elements <= most;
 }
 
+/* Notes an upload. If the same source was uploaded before, elements have not changed, and tables
+ * stay valid. The launcher owns contents. */
 void launcher_storage_uploaded(struct launcher *self, const struct storage *storage,
                                const void *source, void *contents)
 {
@@ -89,6 +92,7 @@ void launcher_storage_uploaded(struct launcher *self, const struct storage *stor
     memory->contents = contents;
 }
 
+/* Releases a storage's memory. If the same source will be uploaded again, its tables stay. */
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];
@@ -101,6 +105,8 @@ void launcher_storage_release(struct launcher *self, const struct storage *stora
     device_buffer_release(self->device, &memory->buffer);
 }
 
+/* The largest element of the host's copy, or 0. It is computed once for each version of the
+ * storage. */
 uint64_t launcher_largest(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];

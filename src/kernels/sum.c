@@ -20,6 +20,9 @@ uint64_t sum_items_wanted(const struct healcl_device *device)
     return (uint64_t)device->info.compute_units * ITEMS_OF_UNIT;
 }
 
+/* Divides the terms of each column (the terms of one sum) among `parts` work-items. beside: see
+ * sum_columns_beside; 0 if the terms of several columns are not adjacent. Then only few columns
+ * need parts: as many as keep the device busy. */
 struct sharing sum_share_terms(const struct healcl_device *device, uint64_t columns, int64_t terms,
                                int64_t beside)
 {
@@ -49,6 +52,8 @@ struct sharing sum_share_terms(const struct healcl_device *device, uint64_t colu
     return (struct sharing){.inner = inner, .parts = parts, .rows = rows};
 }
 
+/* Returns term_stride if as many columns lie side by side in a, directly before their next terms:
+ * then all their terms are one contiguous run. Returns 0 otherwise. */
 int64_t sum_columns_beside(const struct space *space, int64_t term_stride)
 {
     int64_t contiguous = 1; /* columns that the last axes cover */
@@ -60,6 +65,8 @@ int64_t sum_columns_beside(const struct space *space, int64_t term_stride)
     return contiguous == term_stride ? contiguous : 0;
 }
 
+/* Why kernels for GPUs, which share sums among work-items, do not serve sums of `terms` terms; or
+ * NULL. */
 const char *sum_local_obstacle(const struct step *step, const struct healcl_device *device,
                                int64_t terms)
 {
@@ -75,6 +82,8 @@ const char *sum_local_obstacle(const struct step *step, const struct healcl_devi
     return NULL;
 }
 
+/* Adds the last arguments of axis_sum_local, and a launch over all columns of the job's space. A
+ * work-group computes inner * rows columns. */
 enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
                                      struct healcl_error *error)
 {
@@ -110,6 +119,8 @@ enum healcl_status sum_find_operands(struct launcher *self, const struct step *s
     return HEALCL_OK;
 }
 
+/* Begins a job with the first arguments of kernels of sums: space, out, a, b, q, perm, flags.
+ * adds: the sums are added to out. */
 void sum_begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
                const struct sum_operands *operands, bool adds)
 {
@@ -125,6 +136,9 @@ void sum_begin(struct job *job, struct launcher *self, const struct variant_plan
                           (adds ? PRODUCTS_ADDED : 0u));
 }
 
+/* Adds a launch in which each work-item computes rows_of_item sums alone. They share a factor,
+ * which has a distance of 0 between rows. If all moduli are known to be below 2^62, the kernel
+ * needs fewer corrections. */
 enum healcl_status sum_choose_items(struct job *job, const struct step *step,
                                     const struct product_rows *rows, uint32_t rows_of_item,
                                     struct healcl_error *error)

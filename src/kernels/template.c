@@ -47,6 +47,7 @@ static int operand_of(const struct launcher *self, int slot)
     return operands && slot >= 0 && slot < STEP_OPERANDS ? operands[slot] : slot;
 }
 
+/* Frees the launches of a template. Its struct belongs to the caller. */
 void template_release(struct launcher *self, struct template *template)
 {
     while (template->launches) {
@@ -57,6 +58,7 @@ void template_release(struct launcher *self, struct template *template)
     }
 }
 
+/* The bytes of the memory that a slot names, in the template that is being made. */
 uint64_t template_slot_bytes(const struct launcher *self, int slot)
 {
     const struct template *current = self->templates.current;
@@ -265,6 +267,8 @@ static enum healcl_status set_arguments(struct launcher *self, const struct temp
     return HEALCL_OK;
 }
 
+/* Sets the arguments of all launches, builds their kernels if necessary, then enqueues them. own:
+ * kernel objects of a bound step, in the order of launches; NULL: launches use shared ones. */
 enum healcl_status template_run(struct launcher *self, const struct template_run *run,
                                 const struct kernel_object *own, struct healcl_error *error)
 {

@@ -10,6 +10,7 @@
 
 const struct family family_none = {.name = "none"};
 
+/* The kernels of a kind of step; NULL if it has none, such as an upload. */
 const struct family *family_of(enum step_kind kind)
 {
     static const struct family *const families[STEP_KINDS] = {
@@ -35,6 +36,8 @@ const struct family *family_at(size_t index)
     return NULL;
 }
 
+/* The tunables that matter for a style of kernels, in all families that the tuning's entry
+ * `preference` sets. *any: whether such a variant exists. */
 uint32_t style_tunables(enum kernel_family preference, enum kernel_style style, bool *any)
 {
     uint32_t tunables = 0;
@@ -80,6 +83,7 @@ const char *variant_obstacle(const struct family *family, const struct variant *
     return obstacle_of(family, variant, step, device, &ignored);
 }
 
+/* Takes the first variant that has no obstacle. The last variant of each family is general. */
 void plan_variant(const struct step *step, const struct healcl_device *device,
                   struct variant_plan *plan)
 {
@@ -99,6 +103,8 @@ const struct variant *variant_for(const struct step *step, const struct healcl_d
 
 /* ---------------------------------------------------------------- what a device lacks */
 
+/* Why the host must run a step: the self-test of its kernels has failed, or HEALCL_LACKS names
+ * its family or operation. NULL: the device may run it. */
 const char *step_obstacle(const struct step *step, const struct healcl_device *device)
 {
     static const char forced_off[] = "HEALCL_LACKS names it";
@@ -135,6 +141,7 @@ static bool can_be_unsupported(const struct operation_table *table, const char *
     return is_known;
 }
 
+/* Checks the names in HEALCL_LACKS, which commas separate. */
 enum healcl_status unsupported_check(const struct healcl_device *device,
                                      const struct operation_table *table,
                                      struct healcl_error *error)

@@ -225,6 +225,7 @@ struct native_call {
     struct healcl_vendor_tensor tensors[VENDOR_ARGUMENTS_MAX];
 };
 
+/* Calls the function. It may have written a message for its error code. */
 static enum healcl_status call_native(void *context, struct healcl_error *error)
 {
     const struct native_call *native = context;
@@ -318,6 +319,8 @@ static enum healcl_status choose_picked(struct launcher *self, const struct step
 
 /* ---------------------------------------------------------------- operations */
 
+/* Adds the launch of the kernel that runs a vendor's operation on this device. Notes the choice
+ * for cached calls. */
 static enum healcl_status choose_operation(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
@@ -371,6 +374,7 @@ enum healcl_status vendor_note_failed(const struct plan *plan, const struct step
         device, pick_for(plan_of_kind(plan, step), step, device, &memory, NULL).kernel, error);
 }
 
+/* Whether a kernel that could run the step was tried, and could not be built. */
 bool vendor_has_failed(const struct plan *plan, const struct step *step,
                        const struct healcl_device *device)
 {
@@ -415,6 +419,8 @@ bool vendor_check_at(const struct plan *plan, const struct step *step, uint32_t 
     return true;
 }
 
+/* Adds the launch of a manifest's kernel that replaces a built-in step, if there is one. An
+ * expression without a value is the manifest's mistake, which is noted. */
 enum healcl_status choose_replacement(struct launcher *self, const struct step *step,
                                       bool *is_chosen, struct healcl_error *error)
 {
@@ -431,6 +437,8 @@ enum healcl_status choose_replacement(struct launcher *self, const struct step *
     return status;
 }
 
+/* Chooses an alternative of the step's kernel, for a measurement. Turns go round all
+ * alternatives. */
 void vendor_take_turn(const struct plan *plan, const struct step *step,
                       struct healcl_device *device, uint32_t turn)
 {
@@ -443,6 +451,8 @@ void vendor_take_turn(const struct plan *plan, const struct step *step,
             vendor_choice(kernel_index(picked.choice), turn % picked.kernel->alternative_count));
 }
 
+/* Kernel i that the step may use. why: the reason if it does not run the step, such as another
+ * kernel that comes first. */
 const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const struct step *step,
                                              const struct healcl_device *device, uint32_t i,
                                              struct healcl_error *why)
