@@ -422,25 +422,6 @@ INLINE void load_all(word *a, global const IN *in, const struct space *space, st
 }
 
 #ifdef ADDEND
-/* a = (a + addend)*w, as C remainders by q: see STEP_NTT in src/plan/steps.def. a is in [0, q), the
- * addend is any. A sum that is not negative is below 2^WORD_BITS, without a sign. */
-INLINE void add_and_scale(word *a, global const OUT *addend, struct twiddle w,
-                          const struct space *space, struct part part, word q, const bool permutes,
-                          struct permutation perm)
-{
-    struct row row = row_of(space, 2, part.row);
-    const word scale_sign = w.factor & TWIDDLE_NEGATIVE ? ~(word)0 : 0;
-    w.factor &= ~TWIDDLE_NEGATIVE;
-    addend += row.position;
-    UNROLL for (uint i = 0; i < E; i++) {
-        word x = LOAD(addend, place_of(part, i, TOP, row.stride, permutes, perm));
-        word sum = a[i] + x;
-        word sign = (signed_word)(x & sum) < 0 ? ~(word)0 : 0; /* all bits of a negative sum */
-        word rest = lower(times((sum ^ sign) - sign, word_twiddle_of(w), q), TIMES_BOUND, 1, q);
-        sign ^= scale_sign;
-        a[i] = (rest ^ sign) - sign;
-    }
-}
 #define ADDEND_PARAMETERS , global const OUT *addend, global const struct twiddle *factors
 #else
 #define ADDEND_PARAMETERS
@@ -476,7 +457,8 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
 
 #define ORDER_OF(round) ((round) == 0 ? LOAD_FIRST : BLOCKS_FIRST)
 
-/* Element u of a row of out = transform of in at u, or at permutation[u]. */
+/* Element u of a row of out = transform of in at u, or at permutation[u]. ADDEND: then out = (out +
+ * addend)*factors[modulus], as C remainders: see STEP_NTT in src/plan/steps.def. */
 FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS ADDEND_PARAMETERS)
 {
     TAKE_SPACE(space);
@@ -509,9 +491,19 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS ADDEND_PARAMETERS)
         TURN(ORDER_OF(ROUNDS - 1), FIRST(STORE_FIRST, OUT_ORDER),
              put(x, a, p, part, 0, false, perm),
              take(x, taken, p, next, TOP, PERMUTES_LOCAL, perm))
-#ifdef ADDEND
-    add_and_scale(a, addend, factors[part.modulus], &space, part, (word)q[part.modulus].value,
-                  PERMUTES_PLACES, perm);
+#ifdef ADDEND /* any: a sum that is not negative is below 2^WORD_BITS, without a sign */
+    const struct row row = row_of(&space, 2, part.row);
+    struct twiddle w = factors[part.modulus];
+    const word scale_sign = w.factor & TWIDDLE_NEGATIVE ? ~(word)0 : 0, value = q[part.modulus].value;
+    w.factor &= ~TWIDDLE_NEGATIVE;
+    UNROLL for (uint i = 0; i < E; i++) {
+        long place = row.position + place_of(part, i, TOP, row.stride, PERMUTES_PLACES, perm);
+        word x = LOAD(addend, place), sum = a[i] + x;
+        word sign = (signed_word)(x & sum) < 0 ? ~(word)0 : 0; /* all bits of a negative sum */
+        word rest = times((sum ^ sign) - sign, word_twiddle_of(w), value);
+        sign ^= scale_sign;
+        a[i] = (lower(rest, TIMES_BOUND, 1, value) ^ sign) - sign;
+    }
 #endif
     store_all(a, out, &space, part, ENDS ? TOP : 0, PERMUTES_PLACES, perm);
 }

@@ -46,8 +46,8 @@ struct templates {
     struct template **buckets; /* NULL before the first template */
     struct template *current;  /* the one that jobs now add launches to; NULL: none */
     const struct step *step;   /* that it is made for */
-    /* While a part of that step is chosen: `step` is the part. For each operand of the part, the
-     * number of the step's operand. NULL: `step` is the whole step. */
+    /* While a part of that step is chosen: for each operand of the part, the number of the step's
+     * operand. Else NULL. */
     const uint8_t *operands;
     uint64_t bytes, epoch;    /* epoch: of the device when they were chosen */
     struct bound_step *bound; /* by step of a plan that runs again, or by cached call; or NULL */

@@ -39,7 +39,10 @@ static bool set_views(const struct step *step, const struct layout *moduli,
     struct layout layouts[LAYOUTS] = {step->out->layout, *moduli};
     for (int k = 0; k < FACTORS_ALL; k++)
         layouts[OF_FACTORS + k] = (factor_of(step, k) ? factor_of(step, k) : step->out)->layout;
-    layouts[OF_PARTS] = step_parts(step);
+    layouts[OF_PARTS] = step->out->layout;
+    memset(layouts[OF_PARTS].stride, 0, sizeof layouts->stride);
+    if (step->value[0] > 0) /* that axis is not joined with others */
+        layouts[OF_PARTS].stride[step->out->layout.rank - step->value[1]] = 1;
     layouts_simplify(layouts, LAYOUTS);
     const uint32_t rank = layouts->rank, axis = find_vector_axis(&layouts[OF_MODULI]);
     if (needs_vectors && axis == rank)
@@ -54,11 +57,10 @@ static bool set_views(const struct step *step, const struct layout *moduli,
         factors->has |= layouts[OF_PARTS].stride[i] != 0 ? (rank - 1 - i) << FACTORS_AXIS : 0;
     for (int k = 0; k < FACTORS_ALL; k++) {
         const struct layout *view = &layouts[OF_FACTORS + k];
-        /* Products from value[0] on exist at one index of the axis of parts only. */
-        const int product = k > FACTORS_ADDEND ? (k - FACTORS_ADDEND + 1) / 2 : 0;
-        const bool is_partial = step->value[0] > 0 && product >= step->value[0];
         factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k;
-        factors->has |= (uint32_t)is_partial << (FACTORS_PART + k);
+        /* Products from value[0] on exist at one index of the axis of parts only. */
+        if (step->value[0] > 0 && k + 1 >= step_factors((int)step->value[0]))
+            factors->has |= 1u << (FACTORS_PART + k);
         factors->offset[k] = view->offset;
         for (uint32_t i = 0; i < rank; i++) /* the last axis first */
             factors->stride[k][rank - 1 - i] = (uint32_t)view->stride[i];

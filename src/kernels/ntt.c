@@ -373,16 +373,10 @@ struct pass_launch {
     const struct transform *transform;
     const struct transform_pass *pass;
     const struct rows *out, *in;
-    bool is_columns, permutes;
+    bool is_columns, permutes, adds;
     bool is_interleaved; /* rows of one l are, in out or in */
     int64_t first, end;
 };
-
-/* Whether the pass ends a transform that has an addend. */
-static bool has_addend(const struct pass_launch *launch)
-{
-    return launch->transform->step->in[ADDEND] && !launch->out->is_between;
-}
 
 /* Defines the constants that cl/ntt/registers.cl is compiled with. */
 static void define_pass(struct job *job, const struct pass_launch *launch)
@@ -414,7 +408,7 @@ static void define_pass(struct job *job, const struct pass_launch *launch)
     job_define_number(job, "FOR_PASS", out->is_between);
     job_define_number(job, "IN_ORDER", in->layout.stride[AXIS_N] == 1);
     job_define_number(job, "OUT_ORDER", out->layout.stride[AXIS_N] == 1);
-    if (has_addend(launch)) {
+    if (launch->adds) {
         job_define(job, "ADDEND", "");
         space_set_operand(&job->space, OPERAND_B, &launch->transform->step->in[ADDEND]->layout);
     }
@@ -451,6 +445,7 @@ static enum healcl_status choose_pass(struct launcher *self, struct pass_launch 
     const uint32_t bits = word_bits(transform->step);
     int twiddles = transform->twiddles;
     launch->permutes = perm != SLOT_NONE && !launch->is_columns;
+    launch->adds = transform->step->in[ADDEND] && !launch->out->is_between;
     launch->is_interleaved =
         rows_lie_closer(&launch->out->layout) || rows_lie_closer(&launch->in->layout);
     /* Columns of a pass use 2^stages twiddles of each modulus. If rows are interleaved, neighbours
@@ -471,9 +466,9 @@ static enum healcl_status choose_pass(struct launcher *self, struct pass_launch 
     job_add_buffer(&job, transform->q);
     job_add_buffer(&job, twiddles);
     job_add_buffer(&job, launch->permutes ? perm : transform->perm);
-    if (has_addend(launch))
+    if (launch->adds)
         job_add_input_operand(&job, OPERAND_B, ADDEND);
-    if (transform->inverse || has_addend(launch))
+    if (transform->inverse || launch->adds)
         job_add_buffer(&job, transform->n_inv);
     const uint32_t log2_items_of_lane = pass->stages - pass->log2_elements;
     job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_elements; /* at most */
@@ -796,7 +791,8 @@ static enum healcl_status choose_with_addend(struct launcher *self, const struct
     transform_plan.step = &transform;
     step_chain_of(plan->step, &chain);
     TRY(plan->variant->choose(self, &transform_plan, error));
-    return template_add_part(self, &chain.step, step_chain_operands, error);
+    self->templates.operands = step_chain_operands;
+    return choose_variant(self, &chain.step, error);
 }
 
 const struct family family_transform = {"transform", FAMILY_transform, variants,

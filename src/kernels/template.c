@@ -5,7 +5,6 @@
 
 #include "kernels/derived.h"
 #include "kernels/job.h"
-#include "kernels/variant.h"
 
 __extension__ typedef unsigned __int128 uint128;
 
@@ -18,33 +17,12 @@ void template_begin(struct launcher *self, const struct step *step, struct templ
     template->last = &template->launches;
     self->templates.current = template;
     self->templates.step = step;
+    self->templates.operands = NULL;
 }
 
 void template_end(struct launcher *self)
 {
     self->templates.current = NULL;
-}
-
-/* While the part is chosen, it takes the place of the whole step. */
-enum healcl_status template_add_part(struct launcher *self, const struct step *part,
-                                     const uint8_t *operands, struct healcl_error *error)
-{
-    struct templates *templates = &self->templates;
-    const struct step *whole = templates->step;
-    templates->step = part;
-    templates->operands = operands;
-    const enum healcl_status status = choose_variant(self, part, error);
-    templates->step = whole;
-    templates->operands = NULL;
-    return status;
-}
-
-/* The number of the whole step's operand for a slot of the part that is being chosen. Other slots
- * keep their numbers. */
-static int operand_of(const struct launcher *self, int slot)
-{
-    const uint8_t *operands = self->templates.operands;
-    return operands && slot >= 0 && slot < STEP_OPERANDS ? operands[slot] : slot;
 }
 
 /* Frees the launches of a template. Its struct belongs to the caller. */
@@ -74,8 +52,11 @@ uint64_t template_slot_bytes(const struct launcher *self, int slot)
 
 int template_slot_of(const struct launcher *self, const struct tensor *operand)
 {
+    const struct tensor *const *operands = self->templates.step->operands;
     int slot = 0;
-    while (self->templates.step->operands[slot] != operand)
+    while (operands[slot] != operand && /* a part of the step has views of its own */
+           !(self->templates.operands && operands[slot] &&
+             operands[slot]->storage == operand->storage))
         slot++;
     return slot;
 }
@@ -86,8 +67,9 @@ int template_add_table(struct launcher *self, const struct table *table)
     struct template *current = self->templates.current;
     struct table added = *table;
     size_t i = 0;
-    for (int j = 0; j < TABLE_INPUTS; j++)
-        added.inputs[j] = operand_of(self, table->inputs[j]);
+    for (int j = 0; self->templates.operands && j < TABLE_INPUTS; j++)
+        if (table->inputs[j] != NO_INPUT)
+            added.inputs[j] = self->templates.operands[table->inputs[j]];
     while (i < current->table_count &&
            (!derived_same_key(&current->tables[i].key, &added.key) ||
             memcmp(current->tables[i].inputs, added.inputs, sizeof added.inputs) != 0))
@@ -123,14 +105,13 @@ static size_t extra_bytes(const struct job *job, uint32_t i)
 static void set_bases(const struct launcher *self, const struct job *job,
                       struct template_launch *added)
 {
+    memcpy(added->followed, job->followed, sizeof added->followed);
     memcpy(added->units, job->units, sizeof added->units);
-    for (int k = 0; k < SPACE_OPERANDS; k++) {
-        added->followed[k] = operand_of(self, job->followed[k]);
-        if (job->followed[k] < STEP_OPERANDS)
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        if (added->followed[k] < STEP_OPERANDS)
             added->bases[k] =
                 job->space.operand[k].offset -
-                self->templates.step->operands[job->followed[k]]->layout.offset / added->units[k];
-    }
+                self->templates.step->operands[added->followed[k]]->layout.offset / added->units[k];
 }
 
 /* One allocation has the launch, its arguments, a word for each value, larger values, slots and the
@@ -173,9 +154,7 @@ enum healcl_status template_add_launch(struct launcher *self, const struct job *
         if (is_space)
             added->space = value;
     }
-    added->slots = (uint8_t *)next;
-    for (uint32_t i = 0; i < count; i++)
-        added->slots[i] = (uint8_t)operand_of(self, job->slots[i]);
+    added->slots = memcpy(next, job->slots, count);
     added->launch.options = memcpy(next + padded(count), launch->options, options);
     return HEALCL_OK;
 }

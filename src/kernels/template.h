@@ -132,11 +132,6 @@ void template_begin(struct launcher *self, const struct step *step, struct templ
                     struct table tables[TABLES_MAX]);
 void template_end(struct launcher *self);
 
-/* Chooses launches of a part of the step, which has some of its operands: operands[i] is the number
- * of the step's operand that is operand i of the part. */
-enum healcl_status template_add_part(struct launcher *self, const struct step *part,
-                                     const uint8_t *operands, struct healcl_error *error);
-
 /* Frees the launches of a template. */
 void template_release(struct launcher *self, struct template *template);
 

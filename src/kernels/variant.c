@@ -112,11 +112,9 @@ const char *step_obstacle(const struct step *step, const struct healcl_device *d
     const bool is_built_in = step->kind != STEP_VENDOR; /* the self-test covers its kernels */
     OBSTACLE_IF(is_built_in && device->info.failed_families >> family & 1,
                 device->info.family_failure);
-    if (step->kind == STEP_NTT && step->in[STEP_ADDEND]) {
-        const struct step chain = {.kind = STEP_CHAIN, .origins = step->origins};
-        const char *obstacle = step_obstacle(&chain, device);
-        OBSTACLE_IF(obstacle, obstacle);
-    }
+    const struct step chain = {.kind = STEP_CHAIN, .origins = step->origins};
+    if (step->kind == STEP_NTT && step->in[STEP_ADDEND] && step_obstacle(&chain, device))
+        return step_obstacle(&chain, device);
     if (!device->programs->forced_unsupported)
         return NULL;
     OBSTACLE_IF(is_built_in && device_is_forced_off(device, kernel_family_name(family)),

@@ -17,11 +17,19 @@ static bool is_modular(const struct step *step)
     return !pass_has_removed(step) && !step->vendor && step_traits[step->kind].chains;
 }
 
-/* Whether products with its result may be fused into a step. */
-static bool is_transform(const struct step *step)
+static bool is_product_of_sum(const struct step *step)
 {
-    return (step->kind == STEP_INTT || step->kind == STEP_NTT) && !step->vendor &&
-           !step->in[FACTORS];
+    return !pass_has_removed(step) && step->kind == STEP_CHAIN && step->value[0] == STEP_MODSUM &&
+           step->value[1] == STEP_MODMUL;
+}
+
+/* Whether a step, which is modular or a product of a sum, may be fused into a transform. */
+static bool may_scale(const struct step *transform, const struct step *product)
+{
+    const bool is_sum = product->kind == STEP_CHAIN;
+    return !transform->vendor && !transform->in[FACTORS] &&
+           (is_sum || product->kind == STEP_MODMUL) &&
+           transform->kind == (is_sum ? STEP_NTT : STEP_INTT);
 }
 
 static bool is_out(const struct step *step, const struct tensor *tensor)
@@ -69,8 +77,9 @@ static struct step *find_first(const struct pass_run *run, struct step *second, 
         if (pass_has_removed(step) || step->kind == STEP_RELEASE ||
             !pass_touches(step, step + 1, view, false))
             continue;
-        return (is_modular(step) || is_transform(step)) && step->out->storage == view->storage &&
-                       pass_can_wait(step, second) && is_dead_behind(run, second, view)
+        return (is_modular(step) ? is_modular(second) : may_scale(step, second)) &&
+                       step->out->storage == view->storage && pass_can_wait(step, second) &&
+                       is_dead_behind(run, second, view)
                    ? step
                    : NULL;
     }
@@ -149,17 +158,6 @@ static bool may_write(const struct step *transform, const struct tensor *out)
            layout_same_elements(&transform->in[0]->layout, &out->layout);
 }
 
-/* Makes a view of a tensor an input of a step that joins two. It comes from input i of the second
- * one. */
-static enum healcl_status take_input(const struct pass_run *run, struct step *both, int to,
-                                     const struct tensor *view, const struct step *second, int i,
-                                     struct healcl_error *error)
-{
-    both->arguments[to] = second->arguments[i];
-    both->arguments[to].origin = (uint8_t)(both->arguments[to].origin + both->origins->count);
-    return plan_view(run->plan, view->storage, &view->layout, &both->in[to], error);
-}
-
 /* Joins a transform and a product with it, or with a sum of it and input 1 - i. */
 static enum healcl_status scale(struct pass_run *run, struct step *transform, struct step *product,
                                 int i, struct healcl_error *error)
@@ -171,34 +169,30 @@ static enum healcl_status scale(struct pass_run *run, struct step *transform, st
     if (!find_factors(transform, product, i, product->in[by], &factors, &out) ||
         (adds && !pass_move_view(transform->out, product->in[i], product->in[1 - i], &addend)))
         return HEALCL_OK;
-    TRY(take_input(run, &both, FACTORS, &factors, product, by, error));
+    TRY(plan_view(run->plan, factors.storage, &factors.layout, &both.in[FACTORS], error));
     if (adds)
-        TRY(take_input(run, &both, STEP_ADDEND, &addend, product, 1 - i, error));
+        TRY(plan_view(run->plan, addend.storage, &addend.layout, &both.in[STEP_ADDEND], error));
     if (!may_write(&both, &out))
         return HEALCL_OK;
     TRY(plan_view(run->plan, out.storage, &out.layout, &both.out, error));
+    for (int j = 0; j < 2; j++) {
+        struct step_argument *argument = &both.arguments[j ? STEP_ADDEND : FACTORS];
+        *argument = product->arguments[j ? 1 - i : by];
+        argument->origin = (uint8_t)(argument->origin + transform->origins->count);
+    }
     return pass_join(run, transform, product, product, &both, error);
-}
-
-/* Whether a step is a product of a sum. */
-static bool is_product_of_sum(const struct step *step)
-{
-    return !pass_has_removed(step) && step->kind == STEP_CHAIN && step->value[0] == STEP_MODSUM &&
-           step->value[1] == STEP_MODMUL;
 }
 
 enum healcl_status pass_chains(struct pass_run *run, struct healcl_error *error)
 {
     for (struct step *second = run->first; second < run->end; second++) {
-        const int inputs = step_traits[second->kind].commutes || is_product_of_sum(second) ? 2 : 1;
-        for (int i = 0; i < inputs && (is_modular(second) || is_product_of_sum(second)); i++) {
+        for (int i = 0; i < 2 && (is_modular(second) || is_product_of_sum(second)); i++) {
             struct step *first = find_first(run, second, i);
             if (!first || !pass_can_join(first, second))
                 continue;
-            if (is_modular(first) && is_modular(second))
+            if (is_modular(first))
                 TRY(chain(run, first, second, i, error));
-            else if ((first->kind == STEP_INTT && second->kind == STEP_MODMUL) ||
-                     (first->kind == STEP_NTT && second->kind == STEP_CHAIN))
+            else
                 TRY(scale(run, first, second, i, error));
         }
     }

@@ -206,9 +206,9 @@ static uint32_t find_writer(const struct search *self, uint32_t read, uint32_t t
 /* Whether kernels can have a table of the moduli, and strides of 32 bits for all operands. */
 static bool is_supported(const struct step *step)
 {
-    struct layout views[STEP_OPERANDS + 1] = {step_parts(step)};
+    struct layout views[STEP_OPERANDS];
     const struct layout moduli = layout_own_elements(&step->in[2]->layout);
-    uint32_t count = 1;
+    uint32_t count = 0;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (step->operands[i] && step->operands[i]->storage->elements > UINT32_MAX)
             return false;
@@ -216,7 +216,8 @@ static bool is_supported(const struct step *step)
             views[count++] = step->operands[i]->layout;
     }
     layouts_simplify(views, count);
-    return views->rank <= STEP_PRODUCT_AXES && layout_elements(&moduli) <= MODULI_MAX;
+    return views->rank + (step->value[0] > 0) <= STEP_PRODUCT_AXES &&
+           layout_elements(&moduli) <= MODULI_MAX;
 }
 
 /* Makes an input of a step input `to` of a sum. The step is `behind` origins behind its first. */
@@ -241,14 +242,16 @@ static void take_products(struct step *sum, const struct step *step, int first, 
     }
 }
 
-/* Gives the sum that joins two steps their moduli, as the argument that would be refused first. */
-static void take_moduli(struct step *sum, const struct step *first, const struct step *second)
+/* Gives the sum that joins two steps moduli, as the argument that would be refused first. */
+static void take_moduli(struct step *sum, const struct step *first, const struct step *second,
+                        const struct tensor *moduli)
 {
     const struct origin *one = &first->origins->of[first->arguments[2].origin];
     const struct origin *other = &second->origins->of[second->arguments[2].origin];
     take_input(sum, 2, first, 2, 0);
     if (other->entry < one->entry)
         take_input(sum, 2, second, 2, first->origins->count);
+    sum->in[2] = moduli;
 }
 
 /* A sum without inputs, in the place of a step. */
@@ -284,7 +287,7 @@ static enum healcl_status add_product(struct search *self, uint32_t to, int i,
     const struct step *product = step_at(self, from);
     struct step sum = empty_sum(addition);
     take_products(&sum, product, 0, 0);
-    take_moduli(&sum, product, addition);
+    take_moduli(&sum, product, addition, addition->in[2]);
     take_input(&sum, ADDEND, addition, 1 - i, product->origins->count);
     return is_supported(&sum) ? join(self, from, to, &sum, error) : HEALCL_OK;
 }
@@ -303,15 +306,10 @@ static enum healcl_status begin_with(struct search *self, uint32_t to, uint32_t 
     struct step both = empty_sum(sum);
     take_products(&both, addend, 0, 0);
     take_products(&both, sum, 0, addend->origins->count);
-    take_moduli(&both, addend, sum);
+    take_moduli(&both, addend, sum, sum->in[2]);
     if (addend->kind == STEP_MULTIPLY_ADD && addend->in[ADDEND])
         take_input(&both, ADDEND, addend, ADDEND, 0);
     return is_supported(&both) ? join(self, from, to, &both, error) : HEALCL_OK;
-}
-
-static bool repeats_first(const struct tensor *tensor)
-{
-    return tensor->layout.rank > 0 && tensor->layout.shape[0] > 1 && tensor->layout.stride[0] == 0;
 }
 
 /* Makes (x+y)*c of the first product of a sum, whose factor i is what a modsum left in a tensor. */
@@ -319,28 +317,28 @@ static enum healcl_status add_factors(struct search *self, uint32_t to, int i,
                                       struct healcl_error *error)
 {
     const struct step *sum = step_at(self, to);
-    const struct tensor *factor = sum->in[i];
-    const bool repeats = repeats_first(factor) && repeats_first(sum->in[2]);
+    const struct layout *view = &sum->in[i]->layout, *p = &sum->in[2]->layout;
+    const bool repeats = view->rank > 0 && view->stride[0] == 0 && p->stride[0] == 0;
     if (step_products(sum) == STEP_PRODUCTS || step_adds_factors(sum))
         return HEALCL_OK;
-    const uint32_t from = find_writer(self, self->run->next[factor->storage->id], to, i, repeats);
+    const uint32_t from =
+        find_writer(self, self->run->next[sum->in[i]->storage->id], to, i, repeats);
     const struct step *modsum = from != NONE ? step_at(self, from) : NULL;
     if (!modsum || modsum->kind != STEP_MODSUM)
         return HEALCL_OK;
     const size_t behind = modsum->origins->count;
     struct step both = empty_sum(sum);
     for (int j = 0; j < 2; j++) {
-        struct layout view = modsum->in[j]->layout;
+        struct layout summand = modsum->in[j]->layout;
         if (repeats)
-            view = layout_insert_axis(&view, 0, sum->out->layout.shape[0], 0);
+            summand = layout_insert_axis(&summand, 0, sum->out->layout.shape[0], 0);
         take_input(&both, step_factors(j), modsum, j, 0);
-        TRY(plan_view(self->run->plan, modsum->in[j]->storage, &view, &both.in[step_factors(j)],
+        TRY(plan_view(self->run->plan, modsum->in[j]->storage, &summand, &both.in[step_factors(j)],
                       error));
     }
     take_input(&both, 1, sum, 1 - i, behind);
     take_products(&both, sum, 1, behind);
-    take_moduli(&both, modsum, sum);
-    both.in[2] = sum->in[2];
+    take_moduli(&both, modsum, sum, sum->in[2]);
     if (sum->in[ADDEND])
         take_input(&both, ADDEND, sum, ADDEND, behind);
     both.value[0] += both.value[0] > 0;
@@ -371,11 +369,21 @@ static bool are_parts(const struct step *first, const struct step *second)
     return true;
 }
 
-/* Joins two sums that are parts of one. */
-static enum healcl_status join_two(struct search *self, uint32_t from, uint32_t to,
-                                   struct healcl_error *error)
+/* Joins a sum with an earlier one on another slice, if possible. */
+static enum healcl_status join_parts(struct search *self, uint32_t to, struct healcl_error *error)
 {
-    const struct step *first = step_at(self, from), *second = step_at(self, to);
+    const struct step *second = step_at(self, to), *first = NULL;
+    struct move move = {.to = to};
+    uint32_t use = self->before[to * STEP_OPERANDS + STEP_OUT];
+    bool found = false;
+    for (int left = USES_MAX; use != NONE && left > 0 && !found; use = self->before[use], left--) {
+        move.from = step_of_use(self, use);
+        first = step_at(self, move.from);
+        found = use % STEP_OPERANDS == STEP_OUT && are_parts(first, second) &&
+                may_move(self, move) && !pass_touches(first + 1, second, first->out, false);
+    }
+    if (!found)
+        return HEALCL_OK;
     struct step both = empty_sum(second);
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *one = first->operands[i], *other = second->operands[i];
@@ -387,29 +395,12 @@ static enum healcl_status join_two(struct search *self, uint32_t from, uint32_t 
         if (i < STEP_OUT)
             both.arguments[i].origin = (uint8_t)(both.arguments[i].origin + first->origins->count);
     }
-    const struct tensor *moduli = both.in[2];
-    take_moduli(&both, first, second);
-    both.in[2] = moduli;
+    take_moduli(&both, first, second, both.in[2]);
     if (step_products(first) < step_products(second)) {
         both.value[0] = step_products(first);
         both.value[1] = both.out->layout.rank;
     }
-    return is_supported(&both) ? join(self, from, to, &both, error) : HEALCL_OK;
-}
-
-/* Joins a sum with an earlier one on another slice, if possible. */
-static enum healcl_status join_parts(struct search *self, uint32_t to, struct healcl_error *error)
-{
-    const struct step *second = step_at(self, to);
-    uint32_t use = self->before[to * STEP_OPERANDS + STEP_OUT];
-    for (int left = USES_MAX; use != NONE && left > 0; use = self->before[use], left--) {
-        const struct move move = {step_of_use(self, use), to, false};
-        const struct step *first = step_at(self, move.from);
-        if (use % STEP_OPERANDS == STEP_OUT && are_parts(first, second) && may_move(self, move) &&
-            !pass_touches(first + 1, second, first->out, false))
-            return join_two(self, move.from, to, error);
-    }
-    return HEALCL_OK;
+    return is_supported(&both) ? join(self, move.from, to, &both, error) : HEALCL_OK;
 }
 
 /* Moves releases behind the last steps that now use their storages. */
@@ -462,8 +453,7 @@ enum healcl_status pass_sums(struct pass_run *run, struct healcl_error *error)
 {
     const size_t count = (size_t)(run->end - run->first), uses = count * STEP_OPERANDS;
     const struct step *addition = run->first;
-    while (addition < run->end && addition->kind != STEP_MODSUM &&
-           addition->kind != STEP_MULTIPLY_ADD)
+    while (addition < run->end && addition->kind <= STEP_COPY)
         addition++;
     if (addition == run->end || uses >= NONE)
         return HEALCL_OK;

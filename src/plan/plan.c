@@ -138,50 +138,32 @@ enum healcl_status plan_view(struct plan *plan, struct storage *storage,
     return HEALCL_OK;
 }
 
-struct layout step_parts(const struct step *step)
-{
-    struct layout parts = step->out->layout;
-    for (uint32_t axis = 0; axis < parts.rank; axis++)
-        parts.stride[axis] = step->value[0] > 0 && axis + step->value[1] == parts.rank;
-    return parts;
-}
-
 const uint8_t step_chain_operands[STEP_OPERANDS] = {STEP_OUT, STEP_ADDEND, 1,
                                                     5, [STEP_OUT] = STEP_OUT};
 
-/* The distance of a view's elements along an axis. Axes of one element come first. */
-static int64_t distance_along(const struct layout *view, uint32_t axis)
-{
-    return view->shape[axis] > 1 ? llabs(view->stride[axis]) : INT64_MAX;
-}
-
 void step_chain_of(const struct step *ntt, struct step_chain *chain)
 {
-    struct tensor *const views[] = {&chain->out, &chain->addend, &chain->moduli, &chain->factors};
-    enum { VIEWS = sizeof views / sizeof *views, AXIS_K = 2 };
-    struct step *step = &chain->step;
-    *step = (struct step){.kind = STEP_CHAIN,
-                          .origins = ntt->origins,
-                          .out = &chain->out,
-                          .value = {STEP_MODSUM, STEP_MODMUL}};
+    enum { VIEWS = sizeof chain->views / sizeof *chain->views, AXIS_K = 2, AXIS_N = 3 };
+    const struct layout *out = &ntt->out->layout;
+    chain->step = (struct step){.kind = STEP_CHAIN, .origins = ntt->origins, .out = chain->views};
+    chain->step.value[0] = STEP_MODSUM;
+    chain->step.value[1] = STEP_MODMUL;
     for (uint32_t i = 0; i < VIEWS; i++) {
         const struct tensor *operand = ntt->operands[step_chain_operands[i]];
-        *views[i] = *operand;
-        step->in[i] = views[i];
+        struct layout *view = &chain->views[i].layout;
+        chain->step.in[i] = &chain->views[i];
+        chain->views[i] = *operand;
         if (operand->layout.rank > 1)
             continue;
-        views[i]->layout = chain->out.layout;
-        memset(views[i]->layout.stride, 0, sizeof views[i]->layout.stride);
-        views[i]->layout.stride[AXIS_K] = operand->layout.stride[0];
-        views[i]->layout.offset = operand->layout.offset;
+        *view = *out;
+        memset(view->stride, 0, sizeof view->stride);
+        view->stride[AXIS_K] = operand->layout.stride[0];
+        view->offset = operand->layout.offset;
     }
-    for (uint32_t axis = 1, to = 1; axis < chain->out.layout.rank; to = ++axis) {
-        while (to > 0 && distance_along(&chain->out.layout, to - 1) <
-                             distance_along(&chain->out.layout, axis))
-            to--;
-        for (uint32_t i = 0; i < VIEWS; i++)
-            views[i]->layout = layout_move_axis(&views[i]->layout, axis, to);
-    }
+    const uint32_t row_axis = out->shape[AXIS_K] > 1 ? AXIS_K : AXIS_K - 1;
+    if (out->shape[row_axis] > 1 && llabs(out->stride[row_axis]) < llabs(out->stride[AXIS_N]))
+        for (uint32_t i = 0; i < VIEWS; i++) /* rows are interleaved: [l,n,r,k] */
+            chain->views[i].layout = layout_move_axis(&chain->views[i].layout, AXIS_N, 1);
 }
 
 static void count_bytes(struct planner *planner, const struct storage *storage)

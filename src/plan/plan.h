@@ -203,18 +203,14 @@ static inline bool step_adds_factors(const struct step *step)
     return step->in[step_factors(1)] && !step->in[step_factors(1) + 1];
 }
 
-/* A view of out's shape with stride 1 along the axis of which only index 1 has all products of a
- * STEP_MULTIPLY_ADD, and 0 along others. */
-struct layout step_parts(const struct step *step);
-
 /* The addend of a STEP_NTT that has one. */
 enum { STEP_ADDEND = 6 };
 
-/* The STEP_CHAIN, in place, that a STEP_NTT with an addend does after its transform. The last axis
- * of its views is the one along which out's elements are closest. */
+/* The STEP_CHAIN, in place, that a STEP_NTT with an addend does after its transform. Its views are
+ * [l,r,k,n], or [l,n,r,k] if out's rows are interleaved. */
 struct step_chain {
     struct step step;
-    struct tensor out, addend, moduli, factors;
+    struct tensor views[4]; /* inputs 0 to 3. The output is input 0 */
 };
 void step_chain_of(const struct step *ntt, struct step_chain *chain);
 

@@ -24,20 +24,18 @@ static int64_t store(const struct operand *out, int64_t position, int64_t kind, 
     return operand_load(out, position);
 }
 
-/* The first products are added to x[3], if the step has that input. has_all: for this element all
- * products count. */
+/* The first `count` products are added to x[3], if the step has that input. */
 static void add_products(const struct operand *out, int64_t position, const struct step *step,
-                         const int64_t x[STEP_INPUTS], bool has_all)
+                         const int64_t x[STEP_INPUTS], int count)
 {
-    int64_t sum = x[3];
-    const int count = has_all ? step_products(step) : (int)step->value[0];
     const bool adds_factors = step_adds_factors(step) && count > 1;
+    int64_t a = x[0], sum = x[3];
+    if (adds_factors)
+        a = store(out, position, STEP_MODSUM, a, x[step_factors(1)], x[2]);
     for (int i = 0; i < count; i += i == 0 && adds_factors ? 2 : 1) {
         const int64_t *factors = x + step_factors(i);
-        const int64_t a = i == 0 && adds_factors ? store(out, position, STEP_MODSUM, factors[0],
-                                                         x[step_factors(1)], x[2])
-                                                 : factors[0];
-        const int64_t product = store(out, position, STEP_MODMUL, a, factors[1], x[2]);
+        const int64_t product =
+            store(out, position, STEP_MODMUL, i == 0 ? a : factors[0], factors[1], x[2]);
         sum = i == 0 && !step->in[3] ? product
                                      : store(out, position, STEP_MODSUM, sum, product, x[2]);
     }
@@ -68,9 +66,10 @@ enum healcl_status reference_elementwise(struct reference *reference, const stru
         for (uint32_t i = 0; i < count; i++)
             x[i] = operand_load(&in[i], walk.position[1 + i]);
         if (step->kind == STEP_MULTIPLY_ADD) {
-            const bool has_all =
-                step->value[0] == 0 || walk.index[step->out->layout.rank - step->value[1]] == 1;
-            add_products(&out, walk.position[0], step, x, has_all);
+            const int64_t parts = step->out->layout.rank - step->value[1]; /* their axis */
+            const bool is_first = step->value[0] > 0 && walk.index[parts] == 0;
+            add_products(&out, walk.position[0], step, x,
+                         is_first ? (int)step->value[0] : step_products(step));
             continue;
         }
         const int64_t value = store(&out, walk.position[0], first, x[0], x[1], x[2]);
