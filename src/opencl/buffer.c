@@ -67,6 +67,8 @@ static void release_pooled(struct healcl_device *device, const struct buffer *po
 static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_too)
 {
     size_t kept_count = 0;
+    if (device->bytes_live <= bytes)
+        return;
     for (size_t i = 0; i < device->pool_count; i++) {
         const struct buffer pooled = device->pool[i];
         if (device->bytes_live <= bytes || (pooled.place > 0 && !places_too)) {

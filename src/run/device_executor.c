@@ -426,6 +426,7 @@ static enum healcl_status change_phase(struct device_executor *self, bool begins
 static enum healcl_status enqueue_steps(struct device_executor *self, size_t first, size_t count,
                                         struct healcl_error *error)
 {
+    struct healcl_error step_error = {0}; /* until a step fails */
     /* A program that cannot be built is not tried again if the host may run its steps. */
     self->launcher.device->programs->keeps_failures = self->base.falls_back;
     for (size_t i = 0; i < count; i++) {
@@ -444,7 +445,6 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         if (drains_before(self, first + i))
             TRY(drain(self, error));
         const bool had_refused = self->has_refused; /* an earlier step; restored below */
-        struct healcl_error step_error = {0};
         self->has_refused = false;
         self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);

@@ -39,7 +39,8 @@ struct spill {
 struct device_executor {
     struct executor base; /* must be first: executor functions cast back */
     struct launcher launcher;
-    bool has_refused;      /* a check of data has failed */
+    struct healcl_error launch_error; /* empty between steps: clearing it at each takes time */
+    bool has_refused;                 /* a check of data has failed */
     bool status_is_unused; /* the status buffer is initialized, and no kernel has used it since */
     struct download *downloads;
     size_t download_count, download_capacity;

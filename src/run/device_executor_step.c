@@ -135,15 +135,14 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
         return device_executor_run_on_host(self, step, obstacle, error);
     const uint64_t host_steps_before = self->base.host_steps;
     const bool is_audited = self->base.audit && audit_takes(self->base.audit, step);
-    struct healcl_error launch_error = {.status = HEALCL_OK};
     self->status_is_unused = false;
     if (is_audited)
         TRY(audit_before_step(self->base.audit, &self->launcher, error));
     if (self->launcher.plan->table)
         TRY(check_data(self, step, error));
-    const enum healcl_status status = launch_step(&self->launcher, step, step, &launch_error);
-    TRY(end_launch(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, status, &launch_error,
-                   error));
+    const enum healcl_status status = launch_step(&self->launcher, step, step, &self->launch_error);
+    TRY(end_launch(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, status,
+                   &self->launch_error, error));
     return is_audited ? audit_after_step(self->base.audit, &self->launcher,
                                          self->base.host_steps == host_steps_before, error)
                       : HEALCL_OK;
