@@ -23,7 +23,7 @@ static struct space space_of_sum(const struct step *step)
 {
     struct layout first_terms =
         layout_drop_axis(&step->in[INPUT_A]->layout, (uint32_t)step->value[0]);
-    struct space space = step_space(step, 0);
+    struct space space = step_space(step, 0 /* inputs */);
     space_set_operand(&space, OPERAND_A, &first_terms);
     return space;
 }
@@ -50,12 +50,12 @@ static enum healcl_status choose_columns(struct launcher *self, const struct var
 {
     const struct step *step = plan->step;
     struct job job;
-    job_begin(&job, self, step, plan, 1);
+    job_begin(&job, self, step, plan, 1 /* input */);
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.lanes);
     JOB_ADD_LONGS(&job, moduli.period, terms_of(step), term_stride_of(step));
     job.granule = LANES; /* work-items begin at whole vectors */
-    return job_launch_of(&job, 1, error);
+    return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* For a summed axis that is followed only by a last axis of k = 1, 2, 4 or 8 moduli, in contiguous
@@ -88,12 +88,12 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     const struct step *step = plan->step;
     const struct layout *a = &step->in[INPUT_A]->layout, *out = &step->out->layout;
     struct job job;
-    job_begin(&job, self, step, plan, 1);
+    job_begin(&job, self, step, plan, 1 /* input */);
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.table);
     JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
                   out->stride[out->rank - 1]);
-    return job_launch_of(&job, 1, error);
+    return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* The simplified space of a sum, with the vector of moduli as one more operand. Moduli differ along
@@ -248,7 +248,7 @@ static enum healcl_status choose_axis_modsum(struct launcher *self, const struct
     do { /* once even without terms: such sums are 0 */
         int64_t count = sum_terms_at_once(self, terms - first);
         struct job job;
-        job_begin(&job, self, step, plan, 1);
+        job_begin(&job, self, step, plan, 1 /* input */);
         job.rounds = (uint64_t)count;
         job.space.operand[OPERAND_A].offset += first * stride;
         job_add_buffer(&job, q);

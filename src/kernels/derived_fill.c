@@ -272,6 +272,7 @@ static enum healcl_status choose_tables(struct launcher *self, const struct fill
     add_transform_tensors(&job, fill, step->in[typed_input], &shape);
     if (fill->wanted & TABLE_MODULI)
         TRY(launcher_add_check(self, &check, &job.space.key, error));
+    /* The last argument: whether it is the inverse permutation. */
     add_table(&job, fill, TABLE_MODULI, false);
     add_table(&job, fill, TABLE_TWIDDLES, false);
     add_table(&job, fill, TABLE_SCALES | TABLE_FACTORS, false);

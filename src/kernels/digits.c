@@ -7,7 +7,7 @@ enum { FULL_Q_K = 1, FULL_Q_DIGITS = 1 };
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
 {
     enum dtype dtype = plan->step->in[INPUT_A]->storage->dtype;
-    job_begin(job, self, plan->step, plan, 1);
+    job_begin(job, self, plan->step, plan, 1 /* input */);
     job_define_type(job, "A", dtype);
     job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
 }

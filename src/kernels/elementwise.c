@@ -89,7 +89,7 @@ static struct space space_of(const struct step *step, const struct layout *modul
 {
     struct step arranged;
     (void)arrange_chain_operands(step, &arranged);
-    struct space space = step_space(&arranged, 2);
+    struct space space = step_space(&arranged, 2 /* inputs */);
     if (moduli)
         space_set_operand(&space, OPERAND_Q, moduli);
     space_simplify(&space);
@@ -151,7 +151,7 @@ static enum healcl_status choose_vectors(struct launcher *self, const struct var
 {
     const struct step *step = plan->step;
     struct job job;
-    begin(&job, self, plan, 2, kernels[step->kind].vectors);
+    begin(&job, self, plan, 2 /* inputs */, kernels[step->kind].vectors);
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, INPUT_P);
     job_add_buffer(&job, moduli.lanes);
     const int64_t row = job.space.shape[job.space.rank - 1];
@@ -229,7 +229,7 @@ static enum healcl_status choose_interleaved(struct launcher *self, const struct
     const struct space old = plan->space;
     const int64_t q_stride = found.group_size > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0;
     struct job job;
-    begin(&job, self, plan, 2, kernels[step->kind].interleaved);
+    begin(&job, self, plan, 2 /* inputs */, kernels[step->kind].interleaved);
     const int table = derive_moduli(self, step, INPUT_P);
     job_add_buffer(&job, table);
     struct space *space = &job.space;
@@ -274,12 +274,12 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
     const struct step *step = plan->step;
     struct job job;
     const int table = derive_moduli(self, step, INPUT_P);
-    begin(&job, self, plan, 2, kernels[step->kind].table);
+    begin(&job, self, plan, 2 /* inputs */, kernels[step->kind].table);
     if (step->kind == STEP_CHAIN)
         job.launch.program = "core/chain";
     job_add_buffer(&job, table);
     add_scalars(&job, step);
-    job_allow_vectors(&job, step, width_of_any(step), 2);
+    job_allow_vectors(&job, step, width_of_any(step), 2 /* inputs */);
     return job_launch(&job, error);
 }
 
@@ -409,7 +409,7 @@ static enum healcl_status choose_repeated(struct launcher *self, const struct va
     /* For products, Shoup's method is faster than what residues allow. */
     const bool uses_residues = step->kind != STEP_MODMUL && (step->residues & A_AND_B) == A_AND_B;
     const int table = derive_moduli(self, step, INPUT_P);
-    begin(&job, self, plan, 0,
+    begin(&job, self, plan, 0 /* inputs */,
           uses_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated);
     job_add_tensor(&job, OPERAND_A, step, varying);
     job_add_tensor(&job, OPERAND_B, step, repeated);
@@ -486,7 +486,7 @@ static enum healcl_status choose_residues(struct launcher *self, const struct va
     const struct elementwise_plan *found = &plan->elementwise;
     struct job job;
     const int table = derive_moduli(self, step, INPUT_P);
-    begin(&job, self, plan, 2, kernels[step->kind].residues);
+    begin(&job, self, plan, 2 /* inputs */, kernels[step->kind].residues);
     job_add_buffer(&job, table);
     if (is_scalar(step, INPUT_P))
         job_add_scalar(&job, SLOT_Q_NUMBER);
@@ -498,7 +498,7 @@ static enum healcl_status choose_residues(struct launcher *self, const struct va
     job_add_uint(&job, reciprocal_of(found->modulus_count));
     /* All elements of a vector need the same modulus. */
     if (job.space.rank > 1 || found->elements_of_modulus % VECTOR_MOST == 0)
-        job_allow_vectors(&job, step, VECTOR_MOST, 2);
+        job_allow_vectors(&job, step, VECTOR_MOST, 2 /* inputs */);
     return job_launch(&job, error);
 }
 
@@ -526,13 +526,13 @@ static enum healcl_status choose_constant(struct launcher *self, const struct va
     const struct step *step = plan->step;
     const int scalar = is_scalar(step, INPUT_A) ? INPUT_A : INPUT_B;
     struct job job;
-    job_begin(&job, self, step, plan, 0);
+    job_begin(&job, self, step, plan, 0 /* inputs */);
     job_add_tensor(&job, OPERAND_A, step, scalar == INPUT_A ? INPUT_B : INPUT_A);
     job_add_scalar(&job, SLOT_FACTOR);
     job_add_scalar(&job, SLOT_QUOTIENT);
     job_add_scalar(&job, SLOT_Q);
     add_scalar(&job, step, scalar);
-    job_allow_vectors(&job, step, VECTOR_MOST, 1);
+    job_allow_vectors(&job, step, VECTOR_MOST, 1 /* input */);
     return job_launch(&job, error);
 }
 

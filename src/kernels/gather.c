@@ -15,7 +15,7 @@ enum { OPERAND_INDICES = 2 };
 static struct space space_of_gather(const struct step *step)
 {
     struct layout a_view = step->in[INPUT_A]->layout;
-    struct space space = step_space(step, 2);
+    struct space space = step_space(step, 2 /* inputs */);
     a_view.stride[step->value[0]] = 0;
     space_set_operand(&space, OPERAND_A, &a_view);
     space_simplify(&space);
@@ -79,7 +79,7 @@ static void allow_vectors(struct job *job, const struct step *step, int64_t gath
     const struct operand *operand = job->space.operand;
     const uint32_t last = job->space.rank - 1;
     if (operand[OPERAND_INDICES].stride[last] == 0 && operand[OPERAND_A].stride[last] == 1)
-        job_allow_vectors(job, step, COPY_VECTOR_MOST, 2);
+        job_allow_vectors(job, step, COPY_VECTOR_MOST, 2 /* inputs */);
     if (job->width > 1 && gathered_stride % job->width != 0)
         job->width = 1;
 }
@@ -94,7 +94,7 @@ static enum healcl_status choose(struct launcher *self, const struct variant_pla
     const int64_t size = a->shape[step->value[0]], stride = a->stride[step->value[0]];
     struct job job;
     TRY(derive_check(self, step, INDICES, error));
-    job_begin(&job, self, step, plan, 2);
+    job_begin(&job, self, step, plan, 2 /* inputs */);
     job_define_type(&job, "INDEX", step->in[INDICES]->storage->dtype);
     job_add_long(&job, size);
     if (plan->variant->style == STYLE_VECTORS) /* a work-item takes whole rows or lines */

@@ -479,7 +479,7 @@ static bool packs_bytes(const struct step *copy)
 {
     const uint64_t bytes = storage_bytes(copy->out->storage);
     return bytes == 0 ||
-           (bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&copy->in[0]->layout));
+           (bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&copy->in[INPUT_A]->layout));
 }
 
 const char *pack_obstacle(const struct launcher *self, const struct step *copy)
@@ -493,7 +493,7 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
                                const struct step *copy, struct healcl_error *error)
 {
     const struct buffer *from;
-    const struct tensor *tensor = copy->in[0];
+    const struct tensor *tensor = copy->in[INPUT_A];
     struct buffer *to = launcher_memory(self, copy->out->storage);
     const uint64_t bytes = storage_bytes(copy->out->storage);
     TRY(device_buffer_acquire_part(self->device, bytes, to, error));

@@ -66,7 +66,7 @@ static void transform_begin(struct job *job, struct launcher *self,
     job->single = transform->variant->style == STYLE_SINGLE;
     if (transform->variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
-    job->space = step_space(transform->step, 1);
+    job->space = step_space(transform->step, 1 /* input */);
     job_add_space(job);
 }
 
@@ -141,7 +141,7 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
     if (n < NTT_ROW_MIN && count / units >= eight_of_each)
         job.granule *= (uint64_t)eight_of_each;
     job.rounds = log2_of(n);
-    return job_launch_of(&job, 1, error);
+    return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 static const char *plan_stages(const struct step *step, const struct healcl_device *device,
@@ -716,7 +716,7 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     job_add_uint(&job, (uint32_t)batches.batch_rows);
     job_add_uint(&job, transform.n * bits / 8 <= TWO_ROWS_MAX);
     job_add_buffer(&job, transform.n_inv);
-    return job_launch_groups(&job, (uint64_t)batches.work_items, 1, error);
+    return job_launch_groups(&job, (uint64_t)batches.work_items, 1 /* each */, error);
 }
 
 /* ---------------------------------------------------------------- by one work-item:
@@ -753,7 +753,7 @@ static enum healcl_status choose_single(struct launcher *self, const struct vari
     job_add_output_operand(&job, STEP_OUT);
     job_add_input_operand(&job, OPERAND_A, INPUT_A);
     add_tables(&job, &transform);
-    return job_launch_groups(&job, 1, 1, error);
+    return job_launch_groups(&job, 1 /* group */, 1 /* work-item */, error);
 }
 
 /* ---------------------------------------------------------------- the family */

@@ -155,7 +155,7 @@ static enum healcl_status choose_product_columns(struct launcher *self,
         operand[i].stride[axis_n] = n.strides[i];
     operand[OPERAND_A].stride[axis_terms] = a->stride[IN_TERMS];
     operand[OPERAND_B].stride[axis_terms] = b->stride[IN_TERMS];
-    return job_launch_of(&job, 1, error);
+    return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* For base conversions, and other sums where b is the same along n and all moduli share a. The
@@ -189,7 +189,7 @@ static enum healcl_status choose_product_weights(struct launcher *self,
     JOB_ADD_LONGS(&job, n, columns, terms, out->shape[OUT_K], a->stride[IN_TERMS],
                   b->stride[IN_TERMS], a->stride[IN_N], out->stride[OUT_N], b->stride[IN_K],
                   out->stride[OUT_K]);
-    return job_launch_of(&job, 1, error);
+    return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* For HEAL's layout: the terms of k = 1, 2, 4 or 8 moduli are contiguous, as [s,k]. A vector of
@@ -225,7 +225,7 @@ static enum healcl_status choose_product_rows(struct launcher *self,
     job_add_buffer(&job, moduli.lanes);
     JOB_ADD_LONGS(&job, n, a->shape[IN_TERMS], out->shape[OUT_K], a->stride[IN_N], b->stride[IN_N],
                   out->stride[OUT_N], out->stride[OUT_K]);
-    return job_launch_of(&job, 1, error);
+    return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* ---------------------------------------------------------------- for GPUs */
@@ -441,7 +441,7 @@ static enum healcl_status choose_product_groups(struct launcher *self,
     JOB_ADD_LONGS(&job, groups.size, sum->a.shape[IN_TERMS], group_size, sum->a.stride[IN_TERMS],
                   sum->b.stride[IN_TERMS], groups.strides[OPERAND_A], groups.strides[OPERAND_B],
                   groups.strides[OPERAND_OUT]);
-    return job_launch_of(&job, 1, error);
+    return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* ---------------------------------------------------------------- any layout */
