@@ -63,7 +63,7 @@ static enum healcl_status compile_plan(const char *selector, const char *file)
     struct executor *executor;
     TRY(open_device(selector, &device));
     TRY(healcl_transcript_open(file, NULL, &transcript, NULL));
-    TRY(device_executor_create(device, transcript->plan, false, &executor, NULL));
+    TRY(device_executor_create(device, transcript->plan, &executor, NULL));
     device_executor_compile_ahead(executor);
     return HEALCL_OK;
 }

@@ -680,11 +680,10 @@ void device_executor_price(const struct executor *executor, struct healcl_report
     report->spill_nanoseconds = spill->nanoseconds;
 }
 
-/* Creates an executor that runs a plan on a device. profile: its commands are timed. Rewinding
+/* Creates an executor that runs a plan on a device. Commands are timed if it is traced. Rewinding
  * initializes the status buffer. */
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
-                                          bool profile, struct executor **result,
-                                          struct healcl_error *error)
+                                          struct executor **result, struct healcl_error *error)
 {
     static const struct executor_class class = {.run_segment = run_segment,
                                                 .rewind = rewind_to,
@@ -701,7 +700,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     NEED_MEMORY(self, error);
     self->base.class = &class;
     self->recent_wait = UINT64_C(1) << 40; /* nanoseconds: the first wait can be cancelled */
-    enum healcl_status status = device_set_profiling(device, profile, error);
+    enum healcl_status status = device_set_profiling(device, device->trace != NULL, error);
     THEN(status, launcher_init(&self->launcher, device, plan, error));
     if (status != HEALCL_OK) {
         free(self);

@@ -416,7 +416,7 @@ enum healcl_status executor_open(const struct plan *plan, struct healcl_device *
     TRY(device_open_beside(device, handle, error));
     device_turn_begin(*handle);
     /* false: without timing its commands. */
-    enum healcl_status status = device_executor_create(*handle, plan, false, executor, error);
+    enum healcl_status status = device_executor_create(*handle, plan, executor, error);
     device_turn_end(*handle);
     if (status == HEALCL_OK)
         (*executor)->falls_back = !device->options.no_fallback;
@@ -453,8 +453,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
         if (limit == 0 && executor_check_device(run->plan, run->device, NULL) != HEALCL_OK)
             limit = run->device->info.global_memory_bytes;
         TRY(device_trace_begin(run->device, run->trace, error));
-        TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
-                                   error));
+        TRY(device_executor_create(run->device, run->plan, &run->executor, error));
         run->executor->falls_back = !run->device->options.no_fallback;
         if (limit > 0)
             TRY(device_executor_limit(run->executor, limit, error));

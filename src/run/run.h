@@ -161,11 +161,10 @@ enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error);
 
-/* Both executors refer to the plan as long as they exist. profile: the device starts with profiling
- * enabled. device_set_profiling may turn it off and on between segments. */
+/* Both executors refer to the plan as long as they exist. The device starts with profiling if it is
+ * traced, else without. device_set_profiling may turn it on and off between segments. */
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
-                                          bool profile, struct executor **result,
-                                          struct healcl_error *error);
+                                          struct executor **result, struct healcl_error *error);
 /* Limits the device memory of an executor made by device_executor_create. Call it before the first
  * step. Errors: HEALCL_REFUSED if a step needs more. */
 enum healcl_status device_executor_limit(struct executor *executor, uint64_t limit,

@@ -267,7 +267,7 @@ static enum healcl_status run_script(struct bench *bench, struct healcl_device *
     TRY(plan_text(&bench->script, text, bench->options, error));
     TRY(make_loop(bench, error));
     name_kernel(bench->script.plan, device, result);
-    TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
+    TRY(device_executor_create(device, &bench->looped, &bench->executor, error));
     TRY(executor_run(bench->executor, bench->script.plan, &sink, error));
     if (verifies)
         TRY(bench->measured.operation ? verify_windows(bench, error)

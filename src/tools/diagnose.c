@@ -641,7 +641,7 @@ static enum healcl_status diagnose_steps(struct healcl_device *device, const str
 {
     struct diagnosis_state state = {.plan = plan, .diagnosis = diagnosis};
     TRY(reference_create(plan, &state.reference, error));
-    enum healcl_status status = device_executor_create(device, plan, false, &state.executor, error);
+    enum healcl_status status = device_executor_create(device, plan, &state.executor, error);
     if (status == HEALCL_OK) {
         state.launcher = device_executor_launcher(state.executor);
         status = check_steps(&state, progress, error);

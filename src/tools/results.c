@@ -59,9 +59,8 @@ enum healcl_status results_run(struct results *results, struct healcl_device *de
     const struct result_sink sink = {.context = results, .take = results_take};
     struct executor *executor;
     *results = (struct results){.count = 0};
-    enum healcl_status status = device
-                                    ? device_executor_create(device, plan, false, &executor, error)
-                                    : reference_executor_create(plan, &executor, error);
+    enum healcl_status status = device ? device_executor_create(device, plan, &executor, error)
+                                       : reference_executor_create(plan, &executor, error);
     if (status == HEALCL_OK) {
         status = write_images(executor, plan, images, image_count, error);
         THEN(status, executor_run(executor, plan, &sink, error));
@@ -102,7 +101,7 @@ enum healcl_status results_repeat(struct healcl_device *device, const struct pla
 {
     const struct result_sink sink = {.take = results_expect};
     struct executor *executor;
-    TRY(device_executor_create(device, plan, false, &executor, error));
+    TRY(device_executor_create(device, plan, &executor, error));
     struct upload *uploads = executor->uploads = keep_uploads(plan);
     executor->runs_again = true;
     enum healcl_status status = executor_run(executor, plan, &sink, error);

@@ -59,7 +59,7 @@ static inline void expect_same(struct script *script, const char *what)
     script_plan(script);
     OK(reference_executor_create(script->plan, &executor, &error));
     run(script, executor, &expected, &expected_dropped);
-    OK(device_executor_create(device, script->plan, false, &executor, &error));
+    OK(device_executor_create(device, script->plan, &executor, &error));
     run(script, executor, &results, &dropped);
     if (!script_same_results(&results, &expected))
         fail_msg("%s: other results", what);

@@ -187,7 +187,7 @@ enum healcl_status script_run_on(const struct script *script, struct healcl_devi
 {
     struct executor *executor = NULL;
     if (device)
-        TRY(device_executor_create(device, script->plan, false, &executor, error));
+        TRY(device_executor_create(device, script->plan, &executor, error));
     else
         TRY(reference_executor_create(script->plan, &executor, error));
     enum healcl_status status = script_run(script, executor, results, error);

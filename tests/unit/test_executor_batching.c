@@ -250,7 +250,8 @@ static void run_traced_within(struct script *script, uint64_t memory_limit)
     OK(script_run_on(script, NULL, &expected, &error));
     struct result_sink sink = script_sink(&results);
     for (int run = 0; run < 2; run++) { /* also when everything has been compiled */
-        OK(device_executor_create(device, script->plan, run == 0, &executor, &error));
+        OK(device_executor_create(device, script->plan, &executor, &error));
+        OK(device_set_profiling(device, run == 0, &error));
         trace.count = 0;
         assert_int_equal(script->plan->segment_count, 1);
         executor->times.is_split = times.is_split;

@@ -392,7 +392,7 @@ static void reset_after_an_error(void **state)
     script_upload(&script, "q", DTYPE_INT64, 1, VALUES(3), VALUES(5, -6, 7));
     script_call(&script, "out", "_mod_tt", "a q out");
     script_plan(&script);
-    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    OK(device_executor_create(device, script.plan, &executor, &error));
     for (int i = 0; i < 3; i++) {
         struct healcl_error refusal = {0};
         assert_int_equal(script_run(&script, executor, &results, &refusal), HEALCL_REFUSED);
@@ -477,7 +477,7 @@ static void sinks_fail(void **state)
         script_plan(&script);
         device_pool_empty(device);
         uint64_t before = device->bytes_live;
-        OK(device_executor_create(device, script.plan, false, &executor, &error));
+        OK(device_executor_create(device, script.plan, &executor, &error));
         enum healcl_status status =
             executor->class->run_segment(executor, &script.plan->segments[0], &sink, &failure);
         assert_int_equal(status, taken < 3 ? HEALCL_USAGE : HEALCL_OK);

@@ -63,7 +63,7 @@ static void fallback_is_refused_where_not_wanted(void **state)
     device->options.no_fallback = false;
     struct script_results results = {0};
     const struct result_sink sink = script_sink(&results);
-    OK(device_executor_create(device, transcript->plan, false, &executor, &error));
+    OK(device_executor_create(device, transcript->plan, &executor, &error));
     enum healcl_status status = HEALCL_OK;
     for (size_t i = 0; i < transcript->plan->segment_count && status == HEALCL_OK; i++)
         status =

@@ -399,7 +399,7 @@ static void runs_repeat(void **state)
     script_plan(&script);
     device_pool_empty(device);
     uint64_t bytes_before = device->bytes_live;
-    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    OK(device_executor_create(device, script.plan, &executor, &error));
     OK(script_run(&script, executor, &first, &error));
     uint64_t bytes_once = 0, dropped = executor->dropped_digits;
     assert_true(dropped > 0);
@@ -473,7 +473,7 @@ static void few_tables_are_kept(void **state)
     script_download(&script, "a");
     script_plan(&script);
     OK(script_run_on(&script, NULL, &expected, &error));
-    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    OK(device_executor_create(device, script.plan, &executor, &error));
     OK(script_run(&script, executor, &results, &error));
     assert_true(script_same_results(&results, &expected));
     const struct derived_cache *kept = &device_executor_launcher(executor)->cache;
@@ -513,7 +513,7 @@ static void many_tables(void **state)
     script_free(&script, "q");
     script_segment_end(&script);
     script_plan(&script);
-    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    OK(device_executor_create(device, script.plan, &executor, &error));
     const struct derived_cache *kept = &device_executor_launcher(executor)->cache;
     struct result_sink sink = script_sink(&results);
     OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &error));
@@ -571,7 +571,7 @@ static void unwanted_results(void **state)
             .context = &given, .take = note_given, .wants_data = wants_few};
         struct executor *executor = NULL;
         if (on_device)
-            OK(device_executor_create(device, script.plan, false, &executor, &error));
+            OK(device_executor_create(device, script.plan, &executor, &error));
         else
             OK(reference_executor_create(script.plan, &executor, &error));
         OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &error));

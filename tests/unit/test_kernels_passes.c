@@ -124,7 +124,8 @@ static int launches_of(const struct transform *transform)
     script_transform(&script, transform);
     script_plan(&script);
     struct executor *executor;
-    OK(device_executor_create(device, script.plan, true, &executor, &error));
+    OK(device_executor_create(device, script.plan, &executor, &error));
+    OK(device_set_profiling(device, true, &error));
     OK(device_trace_begin(device, trace, &error));
     OK(script_run(&script, executor, &results, &error));
     executor->class->destroy(executor);

@@ -156,7 +156,7 @@ static void run_limited(const struct script *script, uint64_t limit, struct scri
                         struct healcl_report *report)
 {
     struct executor *executor = NULL;
-    OK(device_executor_create(device, script->plan, false, &executor, &error));
+    OK(device_executor_create(device, script->plan, &executor, &error));
     if (limit > 0)
         OK(device_executor_limit(executor, limit, &error));
     OK(script_run(script, executor, results, &error));
@@ -241,7 +241,7 @@ static void refusals_name_the_element(void **state)
     script_call(&script, "a", "_modsum_ttt", "a a q a");
     script_download(&script, "a");
     script_plan(&script);
-    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    OK(device_executor_create(device, script.plan, &executor, &error));
     OK(device_executor_limit(executor, BYTES, &error));
     assert_int_equal(script_run(&script, executor, &results, &error), HEALCL_REFUSED);
     assert_string_equal(error.message,

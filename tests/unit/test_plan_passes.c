@@ -607,7 +607,7 @@ static struct outcome run(const struct script *script, struct healcl_device *on)
 {
     struct outcome outcome = {.dropped_digits = 0};
     struct executor *executor = NULL;
-    OK(on ? device_executor_create(on, script->plan, false, &executor, &error)
+    OK(on ? device_executor_create(on, script->plan, &executor, &error)
           : reference_executor_create(script->plan, &executor, &error));
     (void)!script_run(script, executor, &outcome.results, &outcome.error);
     outcome.dropped_digits = executor->dropped_digits;

@@ -228,7 +228,7 @@ static void a_device_keeps_to_it(void **state)
     struct executor *executor;
     write_program(&script);
     OK(script_run_on(&script, NULL, &expected, &error));
-    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    OK(device_executor_create(device, script.plan, &executor, &error));
     uint64_t allocated = 0;
     for (int repetition = 0; repetition < 4; repetition++) {
         struct healcl_report report = {0};

@@ -45,7 +45,7 @@ static struct healcl_report run(bool fortran, const char *dump_dir)
     OK(device_open(&helper_opencl, NULL, &device, &error));
     OK(plan_create(&source, NULL, NULL, &plan, &error));
     OK(results_create(plan, &options, &results, &error));
-    OK(device_executor_create(device, plan, false, &executor, &error));
+    OK(device_executor_create(device, plan, &executor, &error));
     const struct result_sink sink = results_sink(results);
     results_start_segment(results, plan->segments);
     OK(executor_run(executor, plan, &sink, &error));

@@ -212,7 +212,7 @@ static struct launches run_chosen(const struct script *script, uint64_t identity
     struct trace *trace = trace_create(10000);
     assert_non_null(trace);
     kernel_choices_set(&device->programs->choices, identity, choice);
-    OK(device_executor_create(device, script->plan, false, &executor, &error));
+    OK(device_executor_create(device, script->plan, &executor, &error));
     OK(device_trace_begin(device, trace, &error));
     OK(script_run(script, executor, results, &error));
     executor->class->destroy(executor);
