@@ -246,7 +246,9 @@ static enum healcl_status make_template(struct launcher *self, const struct step
     NEED_MEMORY(template, error);
     *template = chosen;
     template->tables = memcpy(template + 1, tables, tables_bytes);
-    template->key = memcpy(template->tables + chosen.table_count, key, key_words * sizeof *key);
+    template->key = (uint64_t *)(void *)(template->tables + chosen.table_count);
+    if (key_words > 0)
+        memcpy(template->tables + chosen.table_count, key, key_words * sizeof *key);
     template->key_words = key_words;
     template->bytes += bytes;
     *result = template;
