@@ -424,8 +424,9 @@ static enum healcl_status bind_step(struct launcher *self, const struct step *st
         step->kind == STEP_VENDOR || (replaceable && vendor_replaces(self->plan, step));
     if (!is_of_manifest)
         return find_or_make(self, step, replaceable, bound->facts, &bound->template, error);
+    const uint64_t no_key = 0;
     return self->templates.runs_again
-               ? make_template(self, step, replaceable, NULL, 0, &bound->template, error)
+               ? make_template(self, step, replaceable, &no_key, 0, &bound->template, error)
                : HEALCL_OK;
 }
 
