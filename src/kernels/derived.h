@@ -88,7 +88,7 @@ enum { INPUT_B = 1 };
 enum { INPUT_P = 2, INPUT_SECOND_B = 3 };
 /* Transforms. Q also has the moduli of sums along an axis and of digits, and PERMUTATION that of
  * sums of products. */
-enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5, ADDEND = STEP_ADDEND };
+enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = STEP_FACTORS, ADDEND = STEP_ADDEND };
 /* The moduli of sums of products and base conversions. */
 enum { PRODUCT_Q = 2 };
 /* Gathers. */

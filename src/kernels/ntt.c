@@ -301,6 +301,7 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
     const uint64_t tuned = 2 * (uint64_t)device->tuning.transform_local_size;
     struct transform_passes *passes = &plan->passes;
     *passes = (struct transform_passes){0};
+    plan->takes_addend = true;
     if (rows > UINT32_MAX / n) /* elements are counted in 32 bits */
         return "there are too many rows";
     struct pass_limits row = {
@@ -776,24 +777,4 @@ static const struct variant variants[] = {
      "ntt/general", NULL, "cl/ntt/general.cl", "anything"},
 };
 
-/* A pass may have given a forward transform an addend and factors: out = factors * NTT(a) + addend.
- * Only the kernel in registers computes this itself. Others transform into out. The launches of a
- * chain, a product and a sum, follow. */
-static enum healcl_status choose_with_addend(struct launcher *self, const struct variant_plan *plan,
-                                             struct healcl_error *error)
-{
-    if (!plan->step->in[ADDEND] || plan->variant->choose == choose_registers)
-        return plan->variant->choose(self, plan, error);
-    struct step_chain chain;
-    struct step transform = *plan->step;
-    struct variant_plan transform_plan = *plan;
-    transform.in[ADDEND] = transform.in[FACTORS] = NULL;
-    transform_plan.step = &transform;
-    step_chain_of(plan->step, &chain);
-    TRY(plan->variant->choose(self, &transform_plan, error));
-    self->templates.operands = step_chain_operands;
-    return choose_variant(self, &chain.step, error);
-}
-
-const struct family family_transform = {"transform", FAMILY_transform, variants,
-                                        sizeof variants / sizeof *variants, choose_with_addend};
+const struct family family_transform = FAMILY_OF(transform, transform, variants);

@@ -73,6 +73,7 @@ static const char *obstacle_of(const struct family *family, const struct variant
     OBSTACLE_IF(variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX,
                 "there are too many elements");
     plan->launches = 1; /* unless the variant changes it */
+    plan->takes_addend = false;
     return variant->plan(step, device, plan);
 }
 
@@ -160,11 +161,30 @@ enum healcl_status unsupported_check(const struct healcl_device *device,
 
 /* ---------------------------------------------------------------- launches */
 
+/* A pass may have given a forward transform an addend and factors: out = factors * NTT(a) + addend.
+ * If the variant's kernel does not add it, the transform writes out. The launches of a chain, a
+ * product and a sum, follow. */
+static enum healcl_status choose_with_chain(struct launcher *self, const struct variant_plan *plan,
+                                            struct healcl_error *error)
+{
+    struct step_chain chain;
+    struct step transform = *plan->step;
+    struct variant_plan transform_plan = *plan;
+    step_chain_of(plan->step, &chain);
+    transform.in[STEP_ADDEND] = transform.in[STEP_FACTORS] = NULL;
+    transform_plan.step = &transform;
+    TRY(plan->variant->choose(self, &transform_plan, error));
+    self->templates.operands = step_chain_operands;
+    return choose_variant(self, &chain.step, error);
+}
+
 enum healcl_status choose_variant(struct launcher *self, const struct step *step,
                                   struct healcl_error *error)
 {
     struct variant_plan plan;
     plan_variant(step, self->device, &plan);
     const struct family *family = family_of(step->kind);
+    if (step->kind == STEP_NTT && step->in[STEP_ADDEND] && !plan.takes_addend)
+        return choose_with_chain(self, &plan, error);
     return (family->choose ? family->choose : plan.variant->choose)(self, &plan, error);
 }

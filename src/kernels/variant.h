@@ -77,6 +77,7 @@ struct variant_plan {
     const struct step *step;
     const struct variant *variant;
     uint32_t launches;  /* after tables are derived, on a device that does not limit loops */
+    bool takes_addend;  /* of a transform that has one: its kernel adds it */
     struct space space; /* of its launch; sums of products and transforms make theirs */
     union {
         struct elementwise_plan elementwise;

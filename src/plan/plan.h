@@ -203,8 +203,8 @@ static inline bool step_adds_factors(const struct step *step)
     return step->in[step_factors(1)] && !step->in[step_factors(1) + 1];
 }
 
-/* The addend of a STEP_NTT that has one. */
-enum { STEP_ADDEND = 6 };
+/* The inputs that passes give to transforms: see NTT in steps.def. */
+enum { STEP_FACTORS = 5, STEP_ADDEND = 6 };
 
 /* The STEP_CHAIN, in place, that a STEP_NTT with an addend does after its transform. Its views are
  * [l,r,k,n], or [l,n,r,k] if out's rows are interleaved. */
