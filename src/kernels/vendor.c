@@ -86,9 +86,10 @@ bool vendor_replaces(const struct plan *plan, const struct step *step)
 static const struct vendor_kernel *kernel_at(const struct plan *plan, const struct step *step,
                                              uint32_t i)
 {
-    const struct vendor_operation *operation = plan ? NULL : step->vendor->operation;
-    if (operation)
+    if (!plan) {
+        const struct vendor_operation *operation = step->vendor->operation;
         return i < operation->kernel_count ? operation->kernels[i] : NULL;
+    }
     const struct vendor_replacement *replacement = replacement_at(plan, step, i);
     return replacement ? replacement->kernel : NULL;
 }
