@@ -20,7 +20,9 @@ static inline uint operands_of(const struct factors *factors, uint rank, const s
                                count_t i)
 {
     uint axis = factors->has >> FACTORS_AXIS;
-    bool has_all = span->index[rank - 1 - axis] + (axis == 0 ? i : 0) > 0;
+    bool has_all = axis == 0 && i > 0;
+    UNROLL for (uint last = 0; last < rank; last++) /* an index by `axis` would need memory */
+        has_all = has_all || (last == axis && span->index[rank - 1 - last] > 0);
     return factors->has & (has_all ? ~0u : ~(factors->has >> FACTORS_PART));
 }
 
