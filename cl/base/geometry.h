@@ -91,12 +91,13 @@ enum { INTERLEAVED_GROUPS = 512 };
 /* cl/modular/factors.cl: the operands of multiply_add, except out and p. The element at an index is
  * at offset + index[last] * stride[0] + index[last - 1] * stride[1] + ... Bit k of `has`: operand k
  * exists; FACTORS_PART bits higher: but not where index[last - axis] is 0. axis is in the bits from
- * FACTORS_AXIS on. With ten buffers they take 256 bytes of arguments, which all devices accept. */
+ * FACTORS_AXIS on. With ten buffers they take 256 bytes of arguments, which all devices accept.
+ * stride: PRODUCT_AXES of each operand; rusticl 22 refuses arguments with arrays of arrays. */
 enum { PRODUCTS = 3, PRODUCT_AXES = 4, FACTORS_ADDEND = 2, FACTORS_ALL = 1 + 2 * PRODUCTS };
 enum { FACTORS_PART = 8, FACTORS_AXIS = 16 };
 struct factors {
     cl_base_long offset[FACTORS_ALL];
-    cl_base_uint stride[FACTORS_ALL][PRODUCT_AXES], has;
+    cl_base_uint stride[FACTORS_ALL * PRODUCT_AXES], has, padding;
 };
 
 /* cl/sum/items.cl: distances between the rows of a work-item, between terms, and between elements

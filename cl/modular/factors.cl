@@ -30,10 +30,11 @@ static inline uint operands_of(const struct factors *factors, uint rank, const s
 static inline place_t factor_place(const struct factors *factors, uint k, uint rank,
                                    const struct span *span, count_t i)
 {
-    place_t at = (place_t)factors->offset[k] + (place_t)i * (place_t)factors->stride[k][0];
+    place_t at = (place_t)factors->offset[k] + (place_t)i * (place_t)factors->stride[k * PRODUCT_AXES];
     UNROLL for (uint axis = 0; axis < PRODUCT_AXES; axis++)
         if (axis < rank)
-            at += (place_t)span->index[rank - 1 - axis] * (place_t)factors->stride[k][axis];
+            at += (place_t)span->index[rank - 1 - axis] *
+                  (place_t)factors->stride[k * PRODUCT_AXES + axis];
     return at;
 }
 

@@ -28,7 +28,7 @@ KERNEL multiply_add_vectors(global const struct space *space_argument, global EL
             long8 x[FACTORS_ALL], sum = (long8)(0);
             UNROLL for (uint k = 0; k < FACTORS_ALL; k++)
                 if (HAS(k)) {
-                    long stride = factors.stride[k][0];
+                    long stride = factors.stride[k * PRODUCT_AXES];
                     PREFETCH(from[k] + i * stride + AHEAD);
                     x[k] = load_groups(from[k] + i * stride, stride, 1);
                 }

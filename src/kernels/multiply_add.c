@@ -63,7 +63,7 @@ static bool set_views(const struct step *step, const struct layout *moduli,
             factors->has |= 1u << (FACTORS_PART + k);
         factors->offset[k] = view->offset;
         for (uint32_t i = 0; i < rank; i++) /* the last axis first */
-            factors->stride[k][rank - 1 - i] = (uint32_t)view->stride[i];
+            factors->stride[(uint32_t)k * PRODUCT_AXES + rank - 1 - i] = (uint32_t)view->stride[i];
     }
     return true;
 }
