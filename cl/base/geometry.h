@@ -92,7 +92,8 @@ enum { INTERLEAVED_GROUPS = 512 };
  * at offset + index[last] * stride[0] + index[last - 1] * stride[1] + ... Bit k of `has`: operand k
  * exists; FACTORS_PART bits higher: but not where index[last - axis] is 0. axis is in the bits from
  * FACTORS_AXIS on. With ten buffers they take 256 bytes of arguments, which all devices accept.
- * stride: PRODUCT_AXES of each operand; rusticl 22 refuses arguments with arrays of arrays. */
+ * stride: PRODUCT_AXES of each operand. rusticl 22 expects another size of an argument that has
+ * arrays of arrays, or that ends with bytes which no member has. */
 enum { PRODUCTS = 3, PRODUCT_AXES = 4, FACTORS_ADDEND = 2, FACTORS_ALL = 1 + 2 * PRODUCTS };
 enum { FACTORS_PART = 8, FACTORS_AXIS = 16 };
 struct factors {

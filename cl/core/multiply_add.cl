@@ -9,6 +9,7 @@ FEW_TOGETHER KERNEL multiply_add(SPACE(space), global ELEMENT *out, FACTOR_PARAM
                                  TABLE_PARAMETER)
 {
     TAKE_SPACE(space);
+    TAKE_FACTORS;
     EACH_ELEMENT(space, span, i) {
         const struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));
         bool are_residues = modulus.value >> (sizeof(ELEMENT) < sizeof(long) ? 31 : 62) == 0;

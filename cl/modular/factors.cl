@@ -7,7 +7,9 @@
 #define FACTOR_PARAMETERS                                                             \
     global const ELEMENT *a0, global const ELEMENT *b0, global const ELEMENT *d,      \
     global const ELEMENT *a1, global const ELEMENT *b1, global const ELEMENT *a2,     \
-    global const ELEMENT *b2, struct factors factors
+    global const ELEMENT *b2, struct factors factors_argument
+/* Copied before control flow: see COPY_SPACE. */
+#define TAKE_FACTORS const struct factors factors = factors_argument
 
 /* The number of factor a of product t; b follows it. */
 #define FACTOR(t) ((t) > 0 ? 2 * (t) + 1 : 0)
@@ -30,7 +32,8 @@ static inline uint operands_of(const struct factors *factors, uint rank, const s
 static inline place_t factor_place(const struct factors *factors, uint k, uint rank,
                                    const struct span *span, count_t i)
 {
-    place_t at = (place_t)factors->offset[k] + (place_t)i * (place_t)factors->stride[k * PRODUCT_AXES];
+    place_t at = (place_t)factors->offset[k];
+    at += (place_t)i * (place_t)factors->stride[k * PRODUCT_AXES];
     UNROLL for (uint axis = 0; axis < PRODUCT_AXES; axis++)
         if (axis < rank)
             at += (place_t)span->index[rank - 1 - axis] *

@@ -13,6 +13,7 @@ KERNEL multiply_add_vectors(global const struct space *space_argument, global EL
                             global const struct lane_divisor *lanes, ulong period)
 {
     const struct space space = *space_argument;
+    TAKE_FACTORS;
     const uint last = space.rank - 1;
     const long out_stride = space.operand[0].stride[last];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {

@@ -739,12 +739,26 @@ static void chains_of_any_layout(void **state)
     assert_true(chains > 72);
 }
 
+enum { VIEWED_MOST = 4 * 2 * 48 * 16 }; /* elements */
+
+/* Uploads a tensor NAME0, and makes NAME a view of it. One value in 1 + 9 * tame is any of the
+ * dtype, the others are small. */
+static void upload_view(struct script *script, char name, enum dtype dtype, uint32_t rank,
+                        const int64_t *shape, const char *view, int tame, struct random *random)
+{
+    int64_t values[VIEWED_MOST];
+    for (int i = 0; i < VIEWED_MOST; i++)
+        values[i] = random_once_in(random, 1 + 9 * tame) ? random_value(random, dtype)
+                                                         : random_between(random, 0, 96);
+    script_upload(script, (char[]){name, '0', 0}, dtype, rank, shape, values);
+    call(script, (char[]){name, 0}, "get_slice", "%c0 %s", name, view);
+}
+
 /* Sums of products of any values, the last ones of which begin with a sum. Rows of n are dense or
  * strided, moduli vary between or within them, and some are no multiple of eight. */
 static void sums_of_any_layout(void **state)
 {
     (void)state;
-    enum { MOST = 4 * 2 * 48 * 16 };
     static const struct {
         int64_t shape[4], moduli[4];
         const char *view, *moduli_view, *between;
@@ -758,21 +772,16 @@ static void sums_of_any_layout(void **state)
     static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
     struct random random = {seed};
     uint64_t sums = 0;
-    int64_t values[MOST];
+    int64_t values[VIEWED_MOST];
     for (int way = 0; way < 6 * 14; way++) {
         struct script script = {0};
         const enum dtype dtype = dtypes[way % 2];
         const int layout = way / 2 % 7, tame = way / 14;
         const bool has_scalar = tame == 5;
-        for (const char *name = "abcdefgho"; *name; name++) {
-            for (int i = 0; i < MOST; i++)
-                values[i] = random_once_in(&random, 1 + 9 * tame) ? random_value(&random, dtype)
-                                                                  : random_between(&random, 0, 96);
-            script_upload(&script, (char[]){*name, '0', 0}, dtype, 4, layouts[layout].shape,
-                          values);
-            call(&script, (char[]){*name, 0}, "get_slice", "%c0 %s", *name, layouts[layout].view);
-        }
-        for (int i = 0; i < MOST; i++)
+        for (const char *name = "abcdefgho"; *name; name++)
+            upload_view(&script, *name, dtype, 4, layouts[layout].shape, layouts[layout].view, tame,
+                        &random);
+        for (int i = 0; i < VIEWED_MOST; i++)
             values[i] = tame > 1 ? 97 + i : random_modulus(&random, dtype);
         script_upload(&script, "q0", dtype, 4, layouts[layout].moduli, values);
         call(&script, "q", "get_slice", "q0 %s", layouts[layout].moduli_view);
@@ -801,7 +810,6 @@ static void sums_of_any_layout(void **state)
 static void products_of_parts(void **state)
 {
     (void)state;
-    enum { MOST = 4 * 48 * 16 };
     static const struct {
         int64_t shape[3], moduli[2];
         const char *view, *empty;
@@ -811,21 +819,16 @@ static void products_of_parts(void **state)
                    {{2, 1, 1}, {1, 1}, "[...]", "(1,1)"}};
     static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
     struct random random = {seed};
-    int64_t values[MOST];
+    int64_t values[VIEWED_MOST];
     for (int run = 0; run < 2 * 4 * 3 * PART_WAYS; run++) {
         struct script script = {0};
         const int way = run / 24, layout = run / 2 % 4, tame = run / 8 % 3;
         const enum dtype dtype = dtypes[run % 2];
         char empty[32];
-        for (const char *name = "xyzo"; *name; name++) {
-            for (int i = 0; i < MOST; i++)
-                values[i] = random_once_in(&random, 1 + 9 * tame) ? random_value(&random, dtype)
-                                                                  : random_between(&random, 0, 96);
-            script_upload(&script, (char[]){*name, '0', 0}, dtype, 3, layouts[layout].shape,
-                          values);
-            call(&script, (char[]){*name, 0}, "get_slice", "%c0 %s", *name, layouts[layout].view);
-        }
-        for (int i = 0; i < MOST; i++)
+        for (const char *name = "xyzo"; *name; name++)
+            upload_view(&script, *name, dtype, 3, layouts[layout].shape, layouts[layout].view, tame,
+                        &random);
+        for (int i = 0; i < VIEWED_MOST; i++)
             values[i] = tame ? 97 + i : random_modulus(&random, dtype);
         script_upload(&script, "q0", dtype, 2, layouts[layout].moduli, values);
         call(&script, "q", "get_slice", layout == 2 ? "q0 [:,:8]" : "q0 [...]");
