@@ -7,7 +7,6 @@
 #include "plan/pass.h"
 
 enum {
-    FACTORS = 5,         /* input of a transform */
     WINDOW = 16,         /* steps that are searched */
     MODULI_MAX = 1 << 16 /* limit of kernels' tables */
 };
@@ -27,7 +26,7 @@ static bool is_product_of_sum(const struct step *step)
 static bool may_scale(const struct step *transform, const struct step *product)
 {
     const bool is_sum = product->kind == STEP_CHAIN;
-    return !transform->vendor && !transform->in[FACTORS] &&
+    return !transform->vendor && !transform->in[STEP_FACTORS] &&
            (is_sum || product->kind == STEP_MODMUL) &&
            transform->kind == (is_sum ? STEP_NTT : STEP_INTT);
 }
@@ -169,14 +168,14 @@ static enum healcl_status scale(struct pass_run *run, struct step *transform, st
     if (!find_factors(transform, product, i, product->in[by], &factors, &out) ||
         (adds && !pass_move_view(transform->out, product->in[i], product->in[1 - i], &addend)))
         return HEALCL_OK;
-    TRY(plan_view(run->plan, factors.storage, &factors.layout, &both.in[FACTORS], error));
+    TRY(plan_view(run->plan, factors.storage, &factors.layout, &both.in[STEP_FACTORS], error));
     if (adds)
         TRY(plan_view(run->plan, addend.storage, &addend.layout, &both.in[STEP_ADDEND], error));
     if (!may_write(&both, &out))
         return HEALCL_OK;
     TRY(plan_view(run->plan, out.storage, &out.layout, &both.out, error));
     for (int j = 0; j < 2; j++) {
-        struct step_argument *argument = &both.arguments[j ? STEP_ADDEND : FACTORS];
+        struct step_argument *argument = &both.arguments[j ? STEP_ADDEND : STEP_FACTORS];
         *argument = product->arguments[j ? 1 - i : by];
         argument->origin = (uint8_t)(argument->origin + transform->origins->count);
     }

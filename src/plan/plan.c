@@ -139,7 +139,7 @@ enum healcl_status plan_view(struct plan *plan, struct storage *storage,
 }
 
 const uint8_t step_chain_operands[STEP_OPERANDS] = {STEP_OUT, STEP_ADDEND, 1,
-                                                    5, [STEP_OUT] = STEP_OUT};
+                                                    STEP_FACTORS, [STEP_OUT] = STEP_OUT};
 
 void step_chain_of(const struct step *ntt, struct step_chain *chain)
 {

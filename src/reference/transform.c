@@ -64,8 +64,8 @@ static enum healcl_status tables_init(struct tables *tables, struct reference *r
         TRY(reference_operand(&operand, reference, step->in[4], error));
         TRY(reference_read_vector(&operand, &tables->n_inv, error));
     }
-    if (step->kind == STEP_INTT && step->in[5]) {
-        TRY(reference_operand(&operand, reference, step->in[5], error));
+    if (step->kind == STEP_INTT && step->in[STEP_FACTORS]) {
+        TRY(reference_operand(&operand, reference, step->in[STEP_FACTORS], error));
         TRY(reference_read_vector(&operand, &tables->factors, error));
     }
     tables->n = step->out->layout.shape[3];
