@@ -62,8 +62,17 @@ void variants_release(struct variants *self)
 
 /* ---------------------------------------------------------------- plans */
 
+/* Whether a pass has given the step more work than operations have: factors and addends of
+ * transforms, sums of products for one part only. */
+static bool is_extended(const struct step *step)
+{
+    const bool is_transform = step->kind == STEP_NTT || step->kind == STEP_INTT;
+    return (is_transform && step->in[STEP_FACTORS]) ||
+           (step->kind == STEP_MULTIPLY_ADD && step->value[0] > 0);
+}
+
 /* Finds the row of the variant that runs a step; NULL if none does. The bit encodes how its kernels
- * may differ: several launches, known residues, the dtype. */
+ * may differ: several launches, known residues, more work, the dtype. */
 static struct variant_row *plan_form(const struct variants *self, const struct step *step,
                                      unsigned *form)
 {
@@ -74,7 +83,7 @@ static struct variant_row *plan_form(const struct variants *self, const struct s
         return NULL;
     plan_variant(step, self->device, &plan);
     *form = 1u << ((plan.launches > 1) + 2 * (step->residues == (step->in[1] ? 3 : 1)) +
-                   4 * (int)step->out->storage->dtype);
+                   4 * is_extended(step) + 8 * (int)step->out->storage->dtype);
     return &self->rows[find_row(self, (int)step->kind, plan.variant)];
 }
 
