@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arena.h"
 #include "core/array.h"
 #include "kernels/variant.h"
 #include "plan/axes.h"
@@ -34,18 +35,20 @@ struct audited_step {
 /* A pending audit. */
 struct pending {
     const struct step *step;
-    struct slices batch;         /* its batch axis */
-    struct slice slice;          /* the part of the step that is audited */
-    char *memory;                /* of the next three */
-    char *before[STEP_OPERANDS]; /* contents of operands before the launch */
-    char *actual, *expected;     /* contents of the output after it; by the reference */
-    double nanoseconds;          /* spent on this audit so far */
+    struct slices batch; /* its batch axis */
+    struct slice slice;  /* the part of the step that is audited */
+    /* Contents of the slice's operands before the launch. The reference works on them: they then
+     * hold the expected output. */
+    char *operands[STEP_OPERANDS];
+    char *actual;       /* contents of the output after the launch */
+    double nanoseconds; /* spent on this audit so far */
 };
 
 struct audit {
     const struct plan *plan;
     double share;
     uint64_t random_state;
+    struct arena *arena;        /* owns steps, order and the kernels' names */
     struct audited_step *steps; /* of the plan */
     size_t *order, order_count; /* the audited steps, in the order of their turns */
     double balance;      /* nanoseconds available when a run begins; negative: more was spent */
@@ -54,9 +57,9 @@ struct audit {
     uint64_t run, run_start;        /* number of the run; nanoseconds */
     size_t drawn_step;              /* step of the plan that audit_takes was called for */
     struct pending pending[PENDING_MOST];
-    size_t pending_count;
-    bool has_open_reads;    /* of an audit that is not yet pending */
-    struct plan slice_plan; /* of the reference: it has the storages of one slice */
+    size_t pending_count;           /* includes one whose step is being launched */
+    struct arena *pending_contents; /* owns what pending audits have read */
+    struct plan slice_plan;         /* of the reference: it has the storages of one slice */
     struct reference *reference;
     struct healcl_audit_facts facts;
     struct healcl_audit_kernel *kernels;
@@ -105,13 +108,12 @@ static enum healcl_status number_kernel(struct audit *audit, const struct step *
             *number = (uint32_t)i;
             return HEALCL_OK;
         }
-    char *copy = strdup(name);
-    if (!copy || !ARRAY_GROW(audit->kernels, audit->facts.kernel_count, &audit->kernel_capacity)) {
-        free(copy);
-        NO_MEMORY(error);
-    }
+    const struct healcl_audit_kernel added = {.name = arena_strdup(audit->arena, name)};
+    NEED_MEMORY(added.name, error);
+    NEED_MEMORY(ARRAY_GROW(audit->kernels, audit->facts.kernel_count, &audit->kernel_capacity),
+                error);
     *number = (uint32_t)audit->facts.kernel_count;
-    audit->kernels[audit->facts.kernel_count++] = (struct healcl_audit_kernel){.name = copy};
+    audit->kernels[audit->facts.kernel_count++] = added;
     return HEALCL_OK;
 }
 
@@ -219,8 +221,11 @@ static enum healcl_status audit_init(struct audit *audit, const struct healcl_de
                                      struct healcl_error *error)
 {
     const struct plan *plan = audit->plan;
-    audit->steps = calloc(plan->step_count + 1, sizeof *audit->steps);
-    audit->order = calloc(plan->step_count + 1, sizeof *audit->order);
+    audit->arena = arena_create();
+    audit->pending_contents = arena_create();
+    NEED_MEMORY(audit->arena && audit->pending_contents, error);
+    audit->steps = arena_alloc(audit->arena, plan->step_count * sizeof *audit->steps);
+    audit->order = arena_alloc(audit->arena, plan->step_count * sizeof *audit->order);
     NEED_MEMORY(audit->steps && audit->order, error);
     TRY(find_steps(audit, device, error));
     order_steps(audit);
@@ -254,14 +259,10 @@ void audit_free(struct audit *audit)
 {
     if (!audit)
         return;
-    for (size_t i = 0; i < PENDING_MOST; i++)
-        free(audit->pending[i].memory);
-    for (size_t i = 0; i < audit->facts.kernel_count; i++)
-        free((void *)(uintptr_t)audit->kernels[i].name);
     reference_free(audit->reference);
+    arena_free(audit->pending_contents);
+    arena_free(audit->arena);
     free(audit->kernels);
-    free(audit->steps);
-    free(audit->order);
     free(audit);
 }
 
@@ -345,72 +346,55 @@ static void cut_step(struct audit *audit, struct pending *pending)
                start + size <= full ? start : full - size, size, 0, true);
 }
 
-/* Bytes that an operand's contents take in the audit's memory, rounded up to a multiple of 8 so
- * that the next ones are aligned. */
-static size_t rounded_bytes(const struct storage *storage)
-{
-    return storage->scalars ? 0 : (size_t)(storage_bytes(storage) + 7) / 8 * 8;
-}
-
-/* Reads a slice's part of an operand into memory. If the host keeps the contents (for tables),
- * copies them. Otherwise enqueues a read, which ends later, and counts its usual time as the
- * audit's. */
-static enum healcl_status read_operand(struct pending *pending, struct launcher *launcher, int i,
-                                       char *memory, struct healcl_error *error)
+/* Reads a slice's part of operand i into new memory, *memory. If the host keeps the contents (for
+ * tables), copies them. Otherwise enqueues a read, which ends later, and counts its usual time as
+ * the audit's. */
+static enum healcl_status read_operand(struct audit *audit, struct pending *pending,
+                                       struct launcher *launcher, int i, char **memory,
+                                       struct healcl_error *error)
 {
     const struct storage *whole = step_operand(pending->step, i)->storage;
     const struct storage *part = &pending->slice.storages[i];
     const uint64_t first = (uint64_t)pending->slice.first[i] * dtype_size(whole->dtype);
     const char *contents = launcher->storages[whole->id].contents;
     const struct buffer *buffer;
+    *memory = arena_alloc(audit->pending_contents, storage_bytes(part));
+    NEED_MEMORY(*memory, error);
     if (contents) {
-        memcpy(memory, contents + first, storage_bytes(part));
+        memcpy(*memory, contents + first, storage_bytes(part));
         return HEALCL_OK;
     }
     pending->nanoseconds += COMMAND_NANOSECONDS;
     TRY(launcher_buffer(launcher, whole, &buffer, error));
-    return device_read_later(launcher->device, buffer, first, storage_bytes(part), memory, error);
+    return device_read_later(launcher->device, buffer, first, storage_bytes(part), *memory, error);
 }
 
-/* Allocates memory for an audit, and reads the operands as they are before the launch. In the
- * memory come first the output after the launch and the reference's output. An output that the step
- * only writes is not read: it becomes 0. */
+/* Reads the operands of the audited slice as they are before the launch. An output that the step
+ * only writes is not read: its elements are 0. */
 static enum healcl_status read_before(struct audit *audit, struct pending *pending,
                                       struct launcher *launcher, struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
-    const size_t out_bytes = rounded_bytes(slice->out->storage);
-    size_t bytes = 2 * out_bytes;
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        bytes += step_operand(slice, i) ? rounded_bytes(step_operand(slice, i)->storage) : 0;
-    free(pending->memory);
-    char *next = pending->memory = malloc(bytes);
-    NEED_MEMORY(pending->memory, error);
-    pending->actual = next;
-    pending->expected = next + out_bytes;
-    next += 2 * out_bytes;
-    audit->has_open_reads = true; /* even if not all of it can be enqueued */
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(slice, i);
-        if (!tensor || tensor->storage->scalars)
-            continue;
-        pending->before[i] = next;
-        next += rounded_bytes(tensor->storage);
-        if (i == STEP_OUT && !step_adds(slice))
-            memset(pending->before[i], 0, storage_bytes(tensor->storage));
-        else
-            TRY(read_operand(pending, launcher, i, pending->before[i], error));
-    }
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (slice->in[i] && !slice->in[i]->storage->scalars)
+            TRY(read_operand(audit, pending, launcher, i, &pending->operands[i], error));
+    char **out = &pending->operands[STEP_OUT];
+    if (step_adds(slice))
+        return read_operand(audit, pending, launcher, STEP_OUT, out, error);
+    *out = arena_alloc(audit->pending_contents, storage_bytes(slice->out->storage));
+    NEED_MEMORY(*out, error);
     return HEALCL_OK;
 }
 
 /* Prepares the audit of the step that audit_takes has drawn: reads its inputs, which the launch may
- * overwrite. */
+ * overwrite. The audit is pending from now on, even after an error: reads may have begun. */
 enum healcl_status audit_before_step(struct audit *audit, struct launcher *launcher,
                                      struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
-    struct pending *pending = &audit->pending[audit->pending_count];
+    if (audit->pending_count == 0)
+        arena_clear(audit->pending_contents);
+    struct pending *pending = &audit->pending[audit->pending_count++];
     pending->nanoseconds = 0;
     cut_step(audit, pending);
     TRY(read_before(audit, pending, launcher, error));
@@ -418,31 +402,28 @@ enum healcl_status audit_before_step(struct audit *audit, struct launcher *launc
     return HEALCL_OK;
 }
 
-/* Reads the output after the launch. The audit is then pending until the segment has been waited
- * for. Nothing is audited if the host ran the step instead. */
+/* Reads the output after the launch. The audit is judged once the segment has been waited for.
+ * Nothing is audited if the host ran the step instead, which has waited for the device. */
 enum healcl_status audit_after_step(struct audit *audit, struct launcher *launcher, bool launched,
                                     struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
-    struct pending *pending = &audit->pending[audit->pending_count];
-    if (!launched) { /* the host ran it, and waited for the device */
-        audit->has_open_reads = false;
+    struct pending *pending = &audit->pending[audit->pending_count - 1];
+    if (!launched) {
+        audit->pending_count--;
         return HEALCL_OK;
     }
-    TRY(read_operand(pending, launcher, STEP_OUT, pending->actual, error));
+    TRY(read_operand(audit, pending, launcher, STEP_OUT, &pending->actual, error));
     pending->nanoseconds += (double)(monotonic_nanoseconds() - start);
-    audit->pending_count++;
-    audit->has_open_reads = false;
     return HEALCL_OK;
 }
 
 /* Discards pending audits, after waiting for their reads, which write to the audit's memory. */
 void audit_drop(struct audit *audit, struct healcl_device *device)
 {
-    if (audit->pending_count > 0 || audit->has_open_reads)
+    if (audit->pending_count > 0)
         (void)!device_finish(device, NULL);
     audit->pending_count = 0;
-    audit->has_open_reads = false;
 }
 
 /* ---------------------------------------------------------------- judging */
@@ -459,7 +440,7 @@ static uint64_t audit_compare(struct audit *audit, const struct pending *pending
     uint64_t different = 0;
     for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), visited++) {
         const int64_t actual = dtype_load(dtype, pending->actual, walk.position[0]);
-        const int64_t expected = dtype_load(dtype, pending->expected, walk.position[0]);
+        const int64_t expected = dtype_load(dtype, pending->operands[STEP_OUT], walk.position[0]);
         if (actual == expected)
             continue;
         if (different++ == 0) {
@@ -520,8 +501,8 @@ static void note_difference(struct audit *audit, const struct pending *pending, 
     audit->facts.difference = difference;
 }
 
-/* Repeats the slice on the host. The reference computes in `expected`, which begins with the
- * output's earlier contents, and reads the other operands from `before`. */
+/* Repeats the slice on the host, on the contents that its operands had before the launch. They
+ * then hold the output that is expected. */
 static enum healcl_status run_reference(struct audit *audit, const struct pending *pending,
                                         struct healcl_error *error)
 {
@@ -529,10 +510,8 @@ static enum healcl_status run_reference(struct audit *audit, const struct pendin
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(slice, i);
         if (tensor && !tensor->storage->scalars)
-            reference_lend(audit->reference, tensor->storage,
-                           i == STEP_OUT ? pending->expected : pending->before[i]);
+            reference_lend(audit->reference, tensor->storage, pending->operands[i]);
     }
-    memcpy(pending->expected, pending->before[STEP_OUT], storage_bytes(slice->out->storage));
     return reference_step(audit->reference, slice, error);
 }
 
