@@ -12,22 +12,16 @@
 void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, size_t count,
                          void *sum, const void *others)
 {
-    int32_t *sum_32 = (int32_t *)sum + first;
-    int64_t *sum_64 = (int64_t *)sum + first;
+    const enum dtype dtype = (enum dtype)exchange->dtype;
     size_t modulus = first / exchange->each % exchange->modulus_count;
     size_t left = exchange->each - first % exchange->each; /* elements with this modulus */
     for (size_t i = 0; i < count; i++) {
         const uint64_t q = (uint64_t)exchange->moduli[modulus];
-        const bool is_64 = exchange->dtype == HEALCL_INT64;
-        const uint64_t a = is_64 ? (uint64_t)sum_64[i] : (uint64_t)sum_32[i];
-        const uint64_t b =
-            is_64 ? (uint64_t)((const int64_t *)others)[i] : (uint64_t)((const int32_t *)others)[i];
+        const int64_t at = (int64_t)(first + i);
+        const uint64_t a = (uint64_t)dtype_load(dtype, sum, at);
+        const uint64_t b = (uint64_t)dtype_load(dtype, others, (int64_t)i);
         const uint64_t both = a + b; /* below 2^64, because both are below q < 2^63 */
-        const uint64_t residue = both >= q ? both - q : both;
-        if (is_64)
-            sum_64[i] = (int64_t)residue;
-        else
-            sum_32[i] = (int32_t)residue;
+        dtype_store(dtype, sum, at, (int64_t)(both >= q ? both - q : both));
         if (--left == 0) {
             left = exchange->each;
             modulus = modulus + 1 == exchange->modulus_count ? 0 : modulus + 1;
@@ -76,34 +70,23 @@ static enum healcl_status exchange_map(const struct exchanger *exchanger,
 
 /* ---------------------------------------------------------------- one exchange */
 
-/* Sorts the axes of both views by descending strides of the sum, and drops axes of size 1. The
- * sum's elements are then in the order of memory, which is the same on all ranks. The moduli keep
- * their axes beside the sum's. */
+/* Sorts the axes of both views by descending strides of the sum. The sum's elements are then in the
+ * order of memory, which is the same on all ranks. The moduli keep their axes beside the sum's. */
 static void sort_axes(struct layout *sum, struct layout *moduli)
 {
-    struct layout sorted_sum = {.offset = sum->offset}, sorted_moduli = {.offset = moduli->offset};
-    bool is_sorted[LAYOUT_RANK] = {false};
-    for (uint32_t i = 0; i < sum->rank; i++) {
-        int longest = -1;
-        for (uint32_t axis = 0; axis < sum->rank; axis++)
-            if (!is_sorted[axis] && (longest < 0 || sum->stride[axis] > sum->stride[longest]))
-                longest = (int)axis;
-        is_sorted[longest] = true;
-        if (sum->shape[longest] > 1) {
-            const uint32_t next = sorted_sum.rank++;
-            sorted_sum.shape[next] = sorted_moduli.shape[next] = sum->shape[longest];
-            sorted_sum.stride[next] = sum->stride[longest];
-            sorted_moduli.stride[next] = moduli->stride[longest];
-        }
+    for (uint32_t sorted = 0; sorted < sum->rank; sorted++) {
+        uint32_t longest = sorted;
+        for (uint32_t axis = sorted + 1; axis < sum->rank; axis++)
+            if (sum->stride[axis] > sum->stride[longest])
+                longest = axis;
+        *sum = layout_move_axis(sum, longest, sorted);
+        *moduli = layout_move_axis(moduli, longest, sorted);
     }
-    sorted_moduli.rank = sorted_sum.rank;
-    *sum = sorted_sum;
-    *moduli = sorted_moduli;
 }
 
-/* Reads the moduli of a sum, which vary along one axis at most: where their view's stride is not 0.
- * Axes behind that one give `each`, the number of elements in a row with the same modulus. The
- * caller frees *values. */
+/* Reads the moduli of a sum, which vary along one axis at most: where their view's stride is not 0,
+ * and the size is not 1. Axes behind that one give `each`, the number of elements in a row with the
+ * same modulus. The caller frees *values. */
 static enum healcl_status read_moduli(const struct exchanger *exchanger,
                                       const struct tensor *moduli, struct healcl_exchange *exchange,
                                       int64_t **values, struct healcl_error *error)
@@ -112,7 +95,7 @@ static enum healcl_status read_moduli(const struct exchanger *exchanger,
     int64_t stride = 0;
     exchange->modulus_count = exchange->each = 1;
     for (uint32_t axis = 0; axis < layout->rank; axis++)
-        if (layout->stride[axis] != 0) {
+        if (layout->stride[axis] != 0 && layout->shape[axis] != 1) {
             stride = layout->stride[axis];
             exchange->modulus_count = (size_t)layout->shape[axis];
             exchange->each = 1;

@@ -30,10 +30,7 @@ void slice_init(struct slice *slice, const struct step *step, const struct slice
                                                   .elements = layout_span(layout)};
             tensor->storage = &slice->storages[i];
         }
-        if (i == STEP_OUT)
-            slice->step.out = tensor;
-        else
-            slice->step.in[i] = tensor;
+        slice->step.operands[i] = tensor;
     }
 }
 
