@@ -30,8 +30,6 @@ struct results {
 /* Results as files. Each result is DIR/entry_000208_NAME.npy: format 1.0 of NumPy's
  * numpy.lib.format, in C order and little-endian. DIR/results.json lists them. The list is written
  * last: if it exists, all results exist. */
-enum dump_verified { DUMP_NOT_COMPARED, DUMP_EQUAL, DUMP_DIFFERENT };
-
 enum {
     NAME_MAX_KEPT = 40,  /* characters of a tensor's name in a file name */
     FILE_NAME_SIZE = 96, /* "entry_NUMBER_NAME.npy" */
@@ -74,52 +72,61 @@ static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
              length ? "_" : "", safe_name);
 }
 
-/* Adds a result to the list that becomes results.json. Large numbers are added as raw text: cJSON
- * would make them doubles. */
-static enum healcl_status list_result(struct results *results, const struct step *step,
-                                      const char *file, enum dump_verified verified,
-                                      struct healcl_error *error)
+/* Whether a result is compared with the tensor that the file expects. */
+static bool compares_result(const struct results *results, const struct step *step)
 {
-    const struct layout *layout = &step->in[0]->layout;
-    char number[24];
-    snprintf(number, sizeof number, "%zu", step_origin(step, NO_INPUT)->entry);
-    cJSON *item = cJSON_CreateObject(), *shape = cJSON_CreateArray();
-    bool is_complete = cJSON_AddRawToObject(item, "entry", number) &&
-                       cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&
-                       cJSON_AddStringToObject(item, "file", file);
+    return step->payload && !results->options->no_verify;
+}
+
+/* Adds the member "shape" to an object of the list: a size for each axis. Returns false if memory
+ * runs out. Sizes are raw text: cJSON would make them doubles. */
+static bool list_shape(cJSON *item, const struct layout *layout)
+{
+    cJSON *shape = cJSON_AddArrayToObject(item, "shape");
+    bool is_complete = shape != NULL;
     for (uint32_t axis = 0; is_complete && axis < layout->rank; axis++) {
-        snprintf(number, sizeof number, "%" PRId64, layout->shape[axis]);
-        is_complete = cJSON_AddItemToArray(shape, cJSON_CreateRaw(number));
+        char size[24];
+        snprintf(size, sizeof size, "%" PRId64, layout->shape[axis]);
+        is_complete = cJSON_AddItemToArray(shape, cJSON_CreateRaw(size));
     }
-    is_complete = is_complete && cJSON_AddItemToObject(item, "shape", shape);
-    if (!is_complete)
-        cJSON_Delete(shape);
-    is_complete = is_complete &&
-                  cJSON_AddStringToObject(item, "dtype", dtype_name(step->in[0]->storage->dtype)) &&
-                  cJSON_AddStringToObject(item, "segment", results->segment->name) &&
-                  (verified == DUMP_NOT_COMPARED
-                       ? cJSON_AddNullToObject(item, "verified")
-                       : cJSON_AddBoolToObject(item, "verified", verified == DUMP_EQUAL)) &&
-                  cJSON_AddItemToArray(results->list, item);
-    if (!is_complete) {
-        cJSON_Delete(item);
-        NO_MEMORY(error);
-    }
+    return is_complete;
+}
+
+/* Adds a result to the list that becomes results.json: where it comes from, its file, shape and
+ * dtype, and whether its data are right (null if they are not compared). */
+static enum healcl_status list_result(struct results *results, const struct step *step,
+                                      const char *file, struct healcl_error *error)
+{
+    const struct tensor *tensor = step->in[0];
+    char entry[24];
+    snprintf(entry, sizeof entry, "%zu", step_origin(step, NO_INPUT)->entry);
+    cJSON *item = cJSON_CreateObject();
+    NEED_MEMORY(cJSON_AddItemToArray(results->list, item), error);
+    const bool is_complete =
+        cJSON_AddRawToObject(item, "entry", entry) &&
+        cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&
+        cJSON_AddStringToObject(item, "file", file) && list_shape(item, &tensor->layout) &&
+        cJSON_AddStringToObject(item, "dtype", dtype_name(tensor->storage->dtype)) &&
+        cJSON_AddStringToObject(item, "segment", results->segment->name);
+    NEED_MEMORY(is_complete, error);
+    const bool is_right = comparison_is_equal(&results->pieces);
+    NEED_MEMORY(compares_result(results, step) ? cJSON_AddBoolToObject(item, "verified", is_right)
+                                               : cJSON_AddNullToObject(item, "verified"),
+                error);
     return HEALCL_OK;
 }
 
 /* Writes a result to its file and adds it to the list. data: the elements of step->in[0], packed,
  * in C order. */
 static enum healcl_status dump_result(struct results *results, const struct step *step,
-                                      const void *data, enum dump_verified verified,
-                                      struct healcl_error *error)
+                                      const void *data, struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
     char name[FILE_NAME_SIZE], path[PATH_SIZE];
     file_name(step, name);
     snprintf(path, sizeof path, "%s/%s", results->options->dump_dir, name);
     TRY(npy_write_file(path, tensor->storage->dtype, &tensor->layout, data, error));
-    return list_result(results, step, name, verified, error);
+    return list_result(results, step, name, error);
 }
 
 /* Writes the list of results, after the last result: if the list exists, all files do. */
@@ -258,12 +265,6 @@ static void report_difference(const struct results *results, const struct step *
 
 /* ---------------------------------------------------------------- the sink */
 
-/* Whether a result is compared with the tensor that the file expects. */
-static bool compares_result(const struct results *results, const struct step *step)
-{
-    return step->payload && !results->options->no_verify;
-}
-
 /* Notes the outcome of a comparison. A difference is reported once, in the first repetition that
  * has it: it would usually occur in every repetition. Before that, checks that the file has not
  * changed. */
@@ -317,10 +318,7 @@ static enum healcl_status results_take_whole(void *context, const struct step *s
     struct results *results = context;
     const int64_t elements = layout_elements(&step->in[0]->layout);
     TRY(results_take_piece(results, step, 0, elements, data, error));
-    enum dump_verified verified = DUMP_NOT_COMPARED;
-    if (compares_result(results, step))
-        verified = comparison_is_equal(&results->pieces) ? DUMP_EQUAL : DUMP_DIFFERENT;
-    return dump_result(results, step, data, verified, error);
+    return dump_result(results, step, data, error);
 }
 
 /* Whether the data of a result are needed. A result whose shape is not the expected one is wrong,
