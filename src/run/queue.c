@@ -21,15 +21,23 @@ static enum healcl_status queue_take_piece(void *context, const struct step *ste
     return HEALCL_OK;
 }
 
+/* Keeps an error for the next wait to report, unless an earlier one is kept. *own is then empty. */
+static void keep_error(struct healcl_queue *queue, struct healcl_error *own)
+{
+    error_move(queue->unreported.status == HEALCL_OK ? &queue->unreported : NULL, own);
+}
+
 /* Waits for all calls and hands out results, even if some have failed. Then forgets the steps:
  * enqueued commands have ended, or never will. If the plan's scalars were forgotten with them,
- * notes that their storage changes. After a failure what is known of values is distrusted. */
-static enum healcl_status wait_and_forget(struct healcl_queue *queue, struct healcl_error *error)
+ * notes that their storage changes. After a failure what is known of values is distrusted, and the
+ * error is kept. */
+static void wait_and_forget(struct healcl_queue *queue)
 {
     const struct executor_class *class = queue->executor->class;
+    struct healcl_error error = {.status = HEALCL_OK};
     device_turn_begin(queue->device);
     enum healcl_status status =
-        class->wait ? class->wait(queue->executor, &queue->sink, error) : HEALCL_OK;
+        class->wait ? class->wait(queue->executor, &queue->sink, &error) : HEALCL_OK;
     queue->has_enqueued = false;
     if (status != HEALCL_OK) {
         /* From behind the last storage: only clears the status buffer, all tensors remain. */
@@ -39,7 +47,7 @@ static enum healcl_status wait_and_forget(struct healcl_queue *queue, struct hea
     if (eager_plan_forget(&queue->eager) && class->written)
         class->written(queue->executor, queue->eager.plan.constants.storage);
     device_turn_end(queue->device);
-    return status;
+    keep_error(queue, &error);
 }
 
 /* Waits for pending calls so that it can be cancelled. A few steps are awaited faster in the
@@ -57,16 +65,10 @@ enum healcl_status queue_await(struct healcl_queue *queue, struct healcl_error *
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
     TRY(queue_await(queue, error));
-    struct healcl_error wait_error = {.status = HEALCL_OK};
-    enum healcl_status status = wait_and_forget(queue, &wait_error);
-    if (queue->unreported.status != HEALCL_OK) { /* it came first */
-        healcl_error_clear(&wait_error);
-        wait_error = queue->unreported;
-        status = wait_error.status;
-        queue->unreported = (struct healcl_error){.status = HEALCL_OK};
-    }
+    wait_and_forget(queue);
+    const enum healcl_status status = queue->unreported.status;
     if (status != HEALCL_OK)
-        error_move(error, &wait_error);
+        error_move(error, &queue->unreported);
     return status;
 }
 
@@ -105,22 +107,17 @@ static enum healcl_status execute(struct healcl_queue *queue, size_t first,
 /* ---------------------------------------------------------------- tensors */
 
 /* Ends one handle's use of a tensor's storage, which adds a release step to the plan. If the plan
- * is full, waits first. This function cannot fail, so an error is kept for the next wait, unless
- * there is one already. */
+ * is full, waits first. This function cannot fail, so an error is kept for the next wait. */
 void queue_drop(struct healcl_queue *queue, const struct tensor *view)
 {
     const struct tensor copy = *view; /* the steps may be freed */
-    size_t first = queue->eager.plan.step_count;
-    struct healcl_error *kept_error =
-        queue->unreported.status == HEALCL_OK ? &queue->unreported : NULL;
-    enum healcl_status status = HEALCL_OK;
-    if (queue->eager.plan.step_count == EAGER_STEPS_MAX) {
-        status = wait_and_forget(queue, kept_error);
-        first = 0;
-    }
-    kept_error = status == HEALCL_OK ? kept_error : NULL;
-    if (eager_plan_drop(&queue->eager, &copy, kept_error) == HEALCL_OK)
-        (void)!execute(queue, first, kept_error);
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (queue->eager.plan.step_count == EAGER_STEPS_MAX)
+        wait_and_forget(queue);
+    const size_t first = queue->eager.plan.step_count;
+    if (eager_plan_drop(&queue->eager, &copy, &error) == HEALCL_OK)
+        (void)!execute(queue, first, &error);
+    keep_error(queue, &error);
 }
 
 /* Plans and executes the queue's current entry. The result's storage is retained until its handle
