@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arena.h"
 #include "core/clock.h"
 #include "opencl/opening.h"
 #include "run/loaded_transcript.h"
@@ -10,6 +11,7 @@
 struct healcl_batcher {
     struct healcl_transcript *transcript; /* retained */
     struct healcl_device *device;         /* its own handle; NULL: the host reference */
+    struct arena *arena;                  /* owns the next two, and what is gathered */
     size_t input_count;
     size_t *inputs;  /* numbers of the inputs that requests bring */
     char **gathered; /* by those inputs: the contiguous data of a batch */
@@ -88,8 +90,10 @@ static enum healcl_status batcher_init(struct healcl_batcher *batcher,
                                        struct healcl_device *device, struct healcl_error *error)
 {
     const size_t count = options->input_count;
-    batcher->inputs = calloc(count + 1, sizeof *batcher->inputs);
-    batcher->gathered = calloc(count + 1, sizeof(char *));
+    batcher->arena = arena_create();
+    NEED_MEMORY(batcher->arena, error);
+    batcher->inputs = arena_alloc(batcher->arena, count * sizeof *batcher->inputs);
+    batcher->gathered = arena_alloc(batcher->arena, count * sizeof *batcher->gathered);
     NEED_MEMORY(batcher->inputs && batcher->gathered, error);
     batcher->input_count = count;
     if (count > 0)
@@ -99,7 +103,7 @@ static enum healcl_status batcher_init(struct healcl_batcher *batcher,
     TRY(open_largest(batcher, options, error));
     for (size_t i = 0; i < count; i++) {
         const size_t input = batcher->inputs[i];
-        batcher->gathered[i] = malloc(batcher->wide->inputs[input].bytes);
+        batcher->gathered[i] = arena_alloc(batcher->arena, batcher->wide->inputs[input].bytes);
         NEED_MEMORY(batcher->gathered[i], error);
         TRY(healcl_session_bind(batcher->together, input, batcher->gathered[i], error));
     }
@@ -139,10 +143,7 @@ void healcl_batcher_close(struct healcl_batcher *batcher)
         return;
     healcl_session_close(batcher->alone);
     close_together(batcher);
-    for (size_t i = 0; batcher->gathered && i < batcher->input_count; i++)
-        free(batcher->gathered[i]);
-    free(batcher->gathered);
-    free(batcher->inputs);
+    arena_free(batcher->arena);
     healcl_device_close(batcher->device);
     healcl_transcript_close(batcher->transcript);
     free(batcher);
