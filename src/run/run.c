@@ -544,8 +544,16 @@ static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl
     return HEALCL_OK;
 }
 
-/* Lists the vendors' kernels that run the plan's steps, each once with its number of steps. Kernels
- * are equal if their names, manifests and purposes are. */
+/* Whether two rows of the report are for the same kernel. Their numbers of steps do not count. */
+static bool is_same_kernel(const struct healcl_manifest_kernel *a,
+                           const struct healcl_manifest_kernel *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->what, b->what) == 0 &&
+           strcmp(a->manifest, b->manifest) == 0 && a->replaces == b->replaces &&
+           a->tuned == b->tuned;
+}
+
+/* Lists the vendors' kernels that run the plan's steps, each once with its number of steps. */
 static enum healcl_status report_manifest_kernels(struct run *run, struct healcl_error *error)
 {
     struct healcl_report *report = run->report;
@@ -555,30 +563,26 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
         const struct manifest_kernel kernel = vendor_kernel_for(run->plan, step, run->device);
         if (!kernel.name || step_is_left_out(step, run->device) || step_obstacle(step, run->device))
             continue;
-        const char *what = kernel.replaces ? kernel.replaces : step->vendor->operation->name;
-        size_t j = 0; /* its number in the report */
-        for (; j < report->manifest_kernel_count; j++) {
-            const struct healcl_manifest_kernel *other = &report->manifest_kernels[j];
-            if (strcmp(other->name, kernel.name) == 0 && strcmp(other->what, what) == 0 &&
-                strcmp(other->manifest, kernel.file) == 0 &&
-                other->replaces == (kernel.replaces != NULL) && other->tuned == kernel.is_tuned)
-                break;
-        }
-        if (j == report->manifest_kernel_count) {
-            NEED_MEMORY(
-                ARRAY_GROW(report->manifest_kernels, report->manifest_kernel_count, &capacity),
-                error);
+        struct healcl_manifest_kernel row = {
+            .name = kernel.name,
+            .what = kernel.replaces ? kernel.replaces : step->vendor->operation->name,
+            .manifest = kernel.file,
+            .replaces = kernel.replaces != NULL,
+            .tuned = kernel.is_tuned};
+        size_t number = 0; /* of its row */
+        while (number < report->manifest_kernel_count &&
+               !is_same_kernel(&report->manifest_kernels[number], &row))
+            number++;
+        if (number == report->manifest_kernel_count) {
             /* Copies the texts: manifests may be freed before the report. */
-            struct healcl_manifest_kernel added = {.name = arena_strdup(run->arena, kernel.name),
-                                                   .what = arena_strdup(run->arena, what),
-                                                   .manifest =
-                                                       arena_strdup(run->arena, kernel.file),
-                                                   .replaces = kernel.replaces != NULL,
-                                                   .tuned = kernel.is_tuned};
-            NEED_MEMORY(added.name && added.what && added.manifest, error);
-            report->manifest_kernels[report->manifest_kernel_count++] = added;
+            row.name = arena_strdup(run->arena, row.name);
+            row.what = arena_strdup(run->arena, row.what);
+            row.manifest = arena_strdup(run->arena, row.manifest);
+            NEED_MEMORY(row.name && row.what && row.manifest, error);
+            NEED_MEMORY(ARRAY_GROW(report->manifest_kernels, number, &capacity), error);
+            report->manifest_kernels[report->manifest_kernel_count++] = row;
         }
-        report->manifest_kernels[j].steps++;
+        report->manifest_kernels[number].steps++;
     }
     return HEALCL_OK;
 }
