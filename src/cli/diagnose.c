@@ -96,9 +96,8 @@ static void add_step(cJSON *object, const struct diagnose_command *self)
     }
     add_passes(object, step);
     cJSON *tensors = json_add_array(object, "tensors");
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            add_tensor(tensors, step_input_name(step, i), step->in[i]);
+    FOR_EACH_INPUT (i, tensor, step)
+        add_tensor(tensors, step_input_name(step, i), tensor);
     if (step->out)
         add_tensor(tensors, "out", step->out);
 }

@@ -480,11 +480,9 @@ static void print_step(const struct step *step, FILE *stream)
         return;
     }
     const char *before = ": ";
-    for (int i = 0; i < STEP_INPUTS; i++) {
-        if (!step->in[i])
-            continue;
+    FOR_EACH_INPUT (i, tensor, step) {
         fputs(before, stream);
-        print_view(step->in[i], stream);
+        print_view(tensor, stream);
         fputs(known_of(step, i), stream);
         before = ", ";
     }

@@ -48,7 +48,7 @@ static void set_values(const struct step *step, struct expression_values *values
     *values = (struct expression_values){
         .integers = {[VENDOR_INTEGERS] = step->value[0], [VENDOR_INTEGERS + 1] = step->value[1]}};
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
+        const struct tensor *tensor = step->operands[i];
         if (!tensor)
             continue;
         values->layouts[i] = &tensor->layout;
@@ -260,7 +260,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
         native.arguments[i].integer = launch->arguments[i].value;
         if (number == NO_INPUT)
             continue;
-        const struct tensor *tensor = step_operand(step, number);
+        const struct tensor *tensor = step->operands[number];
         TRY(launcher_buffer(self, tensor->storage, &buffer, error));
         native.tensors[i] = (struct healcl_vendor_tensor){
             .memory = buffer->memory,
@@ -304,7 +304,7 @@ static enum healcl_status choose_picked(struct launcher *self, const struct step
         if (number == NO_INPUT) {
             job_add_long(&job, launch->arguments[i].value);
         } else {
-            const struct tensor *tensor = step_operand(step, number);
+            const struct tensor *tensor = step->operands[number];
             if (number == VENDOR_OUT)
                 job_add_output(&job, tensor);
             else

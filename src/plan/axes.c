@@ -51,7 +51,7 @@ static void name_operand(const struct step *step, int i, char names[LAYOUT_RANK 
 {
     static const char places[] = "...";
     enum { PLACES = sizeof places - 1 };
-    const uint32_t rank = step_operand(step, i)->layout.rank;
+    const uint32_t rank = step->operands[i]->layout.rank;
     size_t length;
     const char *word = step_letters(step, i, &length);
     if (length >= PLACES && memcmp(word, places, PLACES) == 0)
@@ -70,19 +70,16 @@ void step_axes(const struct step *step, struct step_axes *axes)
 {
     memset(axes, 0, sizeof *axes);
     if (step_is_elementwise(step)) { /* the usual case, and calls wait for this */
-        for (int i = 0; i < STEP_OPERANDS; i++)
-            if (step_operand(step, i)) {
-                letter_places(axes->names[i], step_operand(step, i)->layout.rank);
-                if (step->kind == STEP_MULTIPLY_ADD && step->value[0] > 0)
-                    axes->names[i][step->out->layout.rank - step->value[1]] = '*';
-            }
+        FOR_EACH_OPERAND (i, tensor, step) {
+            letter_places(axes->names[i], tensor->layout.rank);
+            if (step->kind == STEP_MULTIPLY_ADD && step->value[0] > 0)
+                axes->names[i][step->out->layout.rank - step->value[1]] = '*';
+        }
         return;
     }
     const struct step_traits *traits = &step_traits[step->kind];
     const char mixed = step->in[traits->mixed_by] ? traits->mixed : 0;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (!step_operand(step, i))
-            continue;
+    FOR_EACH_OPERAND (i, tensor, step) {
         name_operand(step, i, axes->names[i]);
         for (char *name = axes->names[i]; mixed && *name; name++)
             *name = *name == mixed ? '*' : *name;
@@ -108,13 +105,13 @@ bool step_moduli_of(const struct step *step, const struct step_axes *axes, int i
 {
     const int input = step_moduli(step);
     bool related = false;
-    if (input == NO_INPUT || i == input || !step_operand(step, i))
+    if (input == NO_INPUT || i == input || !step->operands[i])
         return false;
     *moduli = *step->in[input];
     if (strcmp(axes->names[i], axes->names[input]) == 0)
         return true;
     const struct layout *vector = &step->in[input]->layout;
-    moduli->layout = step_operand(step, i)->layout;
+    moduli->layout = step->operands[i]->layout;
     moduli->layout.offset = vector->offset;
     for (uint32_t axis = 0; axis < moduli->layout.rank; axis++) {
         const int along = step_axis(axes, input, axes->names[i][axis]);

@@ -110,13 +110,11 @@ struct cached_call *cached_call_add(const struct call *call, const struct call_k
     made->step.residues = made->step.nonnegative = 0;
     made->step.zeros = 0;
     memcpy(made->words, key->words, bytes);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (!step->operands[i])
-            continue;
+    FOR_EACH_OPERAND (i, tensor, step) {
         struct tensor *operand = arena_alloc(all->arena, sizeof *operand);
         if (!operand)
             return NULL;
-        *operand = *step->operands[i];
+        *operand = *tensor;
         made->step.operands[i] = operand; /* other calls change it */
         made->sources[i] = (int8_t)source_of(call, step, i);
     }

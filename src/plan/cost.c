@@ -145,9 +145,9 @@ uint64_t step_bytes(const struct step *step)
     uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
     if (step_adds(step))
         bytes *= 2;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i] && !is_read_already(step, i))
-            bytes += tensor_bytes(step->in[i]);
+    FOR_EACH_INPUT (i, tensor, step)
+        if (!is_read_already(step, i))
+            bytes += tensor_bytes(tensor);
     return step->kind == STEP_GATHER ? bytes - bytes_not_gathered(step) : bytes;
 }
 
@@ -161,8 +161,8 @@ uint64_t step_visits(const struct step *step)
     case VISITS_OUT: return out;
     case VISITS_FIRST: return plus(out, elements(step->in[0]));
     case VISITS_ALL:
-        for (int i = 0; i < STEP_OPERANDS; i++)
-            visits = plus(visits, step->operands[i] ? elements(step->operands[i]) : 0);
+        FOR_EACH_OPERAND (i, tensor, step)
+            visits = plus(visits, elements(tensor));
         return visits;
     case VISITS_STAGES:
         return out > 0 ? times(out, log2_of((uint64_t)step->out->layout.shape[3]) + 1) : 0;

@@ -11,7 +11,7 @@
 /* The storage of an operand, NULL for scalars, which are never moved. */
 static const struct storage *operand_storage(const struct step *step, int i)
 {
-    const struct tensor *tensor = step_operand(step, i);
+    const struct tensor *tensor = step->operands[i];
     return tensor && !tensor->storage->scalars ? tensor->storage : NULL;
 }
 
@@ -21,7 +21,7 @@ static const struct storage *operand_storage(const struct step *step, int i)
 static struct layout slice_of(const struct step *step, const struct slices *slices, int i,
                               int64_t size)
 {
-    return layout_narrow(&step_operand(step, i)->layout, (uint32_t)slices->axis[i], 0, size);
+    return layout_narrow(&step->operands[i]->layout, (uint32_t)slices->axis[i], 0, size);
 }
 
 /* Bytes of its storage that such a slice spans, wherever it begins. */
@@ -29,7 +29,7 @@ static uint64_t span_bytes(const struct step *step, const struct slices *slices,
                            int64_t size)
 {
     const struct layout slice = slice_of(step, slices, i, size);
-    return (uint64_t)layout_span(&slice) * dtype_size(step_operand(step, i)->storage->dtype);
+    return (uint64_t)layout_span(&slice) * dtype_size(step->operands[i]->storage->dtype);
 }
 
 /* Whether a step can be done in slices along a letter. Either out has the letter, or the step adds
@@ -57,7 +57,7 @@ static bool step_cut(const struct step *step, const struct step_axes *axes, char
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (slices->axis[i] < 0)
             continue;
-        const struct layout *layout = &step_operand(step, i)->layout;
+        const struct layout *layout = &step->operands[i]->layout;
         slices->size = layout->shape[slices->axis[i]];
         if (!operand_storage(step, i) || layout->stride[slices->axis[i]] == 0)
             slices->axis[i] = -1;

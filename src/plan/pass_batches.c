@@ -21,7 +21,7 @@ static bool has_slices(const struct step *step)
 static struct layout batches_view(const struct step *step, int i)
 {
     return step->kind == STEP_MODMUL_AXIS_SUM && i == 1 ? step_factor(step)
-                                                        : step_operand(step, i)->layout;
+                                                        : step->operands[i]->layout;
 }
 
 /* Whether steps may be joined along an axis of out. Sets the corresponding axis of each operand's
@@ -34,10 +34,9 @@ static bool find_axes(const struct step *step, uint32_t axis, int axes[STEP_OPER
     if (letter == '*' || !(isupper((unsigned char)letter) || strchr(along, letter)))
         return false;
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        const bool has_more = tensor && batches_view(step, i).rank > tensor->layout.rank;
+        const struct tensor *tensor = step->operands[i];
         axes[i] = step_axis(&names, i, letter);
-        if (has_more)
+        if (tensor && batches_view(step, i).rank > tensor->layout.rank)
             axes[i]++; /* NO_AXIS becomes the first axis */
     }
     return true;
@@ -80,7 +79,7 @@ static struct layout joined(const struct layout *view, const struct layout *othe
 /* Whether all slices must share an input: data that can be refused, and scalars. */
 static bool is_common(const struct step *step, int i)
 {
-    return i == step_moduli(step) || step_operand(step, i)->storage->scalars;
+    return i == step_moduli(step) || step->operands[i]->storage->scalars;
 }
 
 /* Views of the operands of two steps of the same kind. */
@@ -92,21 +91,19 @@ struct pair {
 static bool join_views(const struct step *step, const int axes[STEP_OPERANDS], struct pair *pair)
 {
     int how = BEHIND | BY_TURNS;
-    for (int i = 0; i < STEP_OPERANDS && how; i++)
-        if (step_operand(step, i))
-            how &= slice_adjacency(&pair->views[i], &pair->others[i], axes[i]);
-    for (int i = 0; i < STEP_OPERANDS && how; i++)
-        if (step_operand(step, i))
-            pair->views[i] = joined(&pair->views[i], &pair->others[i], axes[i], !(how & BEHIND));
-    return how;
+    FOR_EACH_OPERAND (i, tensor, step)
+        how &= slice_adjacency(&pair->views[i], &pair->others[i], axes[i]);
+    if (how == 0)
+        return false;
+    FOR_EACH_OPERAND (i, tensor, step)
+        pair->views[i] = joined(&pair->views[i], &pair->others[i], axes[i], !(how & BEHIND));
+    return true;
 }
 
 static bool find_views(const struct step *one, const struct step *other, struct pair *pair)
 {
     uint32_t rank = one->out->layout.rank;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (!step_operand(one, i))
-            continue;
+    FOR_EACH_OPERAND (i, tensor, one) {
         pair->views[i] = batches_view(one, i);
         pair->others[i] = batches_view(other, i);
         if (is_common(one, i) && pair->views[i].offset != pair->others[i].offset)
@@ -118,10 +115,8 @@ static bool find_views(const struct step *one, const struct step *other, struct 
             return true;
     if (!step_is_elementwise(one) || rank == MAX_RANK)
         return false;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        axes[i] = 0;
-        if (!step_operand(one, i))
-            continue;
+    memset(axes, 0, sizeof axes);
+    FOR_EACH_OPERAND (i, tensor, one) {
         pair->views[i] = layout_insert_axis(&pair->views[i], 0, 1, 0);
         pair->others[i] = layout_insert_axis(&pair->others[i], 0, 1, 0);
     }
@@ -135,7 +130,7 @@ static bool are_alike(const struct step *one, const struct step *other)
         one->value[1] != other->value[1])
         return false;
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *a = step_operand(one, i), *b = step_operand(other, i);
+        const struct tensor *a = one->operands[i], *b = other->operands[i];
         if (!a != !b || (a && a->storage != b->storage))
             return false;
     }
@@ -147,15 +142,11 @@ static enum healcl_status batches_join(struct pass_run *run, struct step *one, s
                                        const struct layout *views, struct healcl_error *error)
 {
     struct step both = *one;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (!step_operand(one, i))
-            continue;
-        struct tensor view = {step_operand(one, i)->storage, views[i]};
-        if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.layout.rank == 4 &&
-            view.layout.stride[0] == 0)
-            view.layout = layout_drop_axis(&view.layout, 0);
-        TRY(plan_view(run->plan, view.storage, &view.layout,
-                      i == STEP_OUT ? &both.out : &both.in[i], error));
+    FOR_EACH_OPERAND (i, tensor, one) {
+        struct layout view = views[i];
+        if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.rank == 4 && view.stride[0] == 0)
+            view = layout_drop_axis(&view, 0);
+        TRY(plan_view(run->plan, tensor->storage, &view, &both.operands[i], error));
     }
     both.nonnegative &= other->nonnegative;
     both.residues &= other->residues;

@@ -25,11 +25,8 @@ enum healcl_status pass_stores(struct pass_run *run, struct healcl_error *error)
             pass_remove(run, step);
             continue;
         }
-        for (int i = 0; i < STEP_INPUTS; i++)
-            if (step->in[i])
-                run->next[step->in[i]->storage->id] = number;
-        if (step->out)
-            run->next[step->out->storage->id] = number;
+        FOR_EACH_OPERAND (i, tensor, step)
+            run->next[tensor->storage->id] = number;
     }
     return HEALCL_OK;
 }

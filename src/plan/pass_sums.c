@@ -93,12 +93,10 @@ static void follow(struct search *self, uint32_t number)
     for (int i = 0; i < CHECKED_MAX; i++)
         if (self->moduli[i] && step->out && step->out->storage == self->moduli[i]->storage)
             self->moduli[i] = NULL;
-    for (uint32_t i = 0; i < STEP_OPERANDS; i++) {
-        const uint32_t use = number * STEP_OPERANDS + i;
-        if (!step->operands[i])
-            continue;
-        self->before[use] = self->run->next[step->operands[i]->storage->id];
-        self->run->next[step->operands[i]->storage->id] = use;
+    FOR_EACH_OPERAND (i, tensor, step) {
+        const uint32_t use = number * STEP_OPERANDS + (uint32_t)i;
+        self->before[use] = self->run->next[tensor->storage->id];
+        self->run->next[tensor->storage->id] = use;
     }
 }
 
@@ -167,11 +165,9 @@ static bool may_move(const struct search *self, struct move move)
     if (step->vendor || !step->in[2] || !tensors_same(step->in[2], &moduli) ||
         step->origins->count + to->origins->count > ORIGINS_MAX)
         return false;
-    for (int i = 0; i < STEP_INPUTS; i++) {
-        const struct tensor *view = step->in[i];
-        if (view && (view->storage->scalars ? i != 2 : !stays(self, view, move)))
+    FOR_EACH_INPUT (i, view, step)
+        if (view->storage->scalars ? i != 2 : !stays(self, view, move))
             return false;
-    }
     return self->checked[move.from] || pass_none_refuses(step, to);
 }
 
@@ -209,11 +205,10 @@ static bool is_supported(const struct step *step)
     struct layout views[STEP_OPERANDS];
     const struct layout moduli = layout_own_elements(&step->in[2]->layout);
     uint32_t count = 0;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (step->operands[i] && step->operands[i]->storage->elements > UINT32_MAX)
+    FOR_EACH_OPERAND (i, tensor, step) {
+        if (tensor->storage->elements > UINT32_MAX)
             return false;
-        if (step->operands[i])
-            views[count++] = step->operands[i]->layout;
+        views[count++] = tensor->layout;
     }
     layouts_simplify(views, count);
     return views->rank + (step->value[0] > 0) <= STEP_PRODUCT_AXES &&
@@ -385,11 +380,8 @@ static enum healcl_status join_parts(struct search *self, uint32_t to, struct he
     if (!found)
         return HEALCL_OK;
     struct step both = empty_sum(second);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *one = first->operands[i], *other = second->operands[i];
-        if (!other)
-            continue;
-        struct layout view = one ? one->layout : other->layout;
+    FOR_EACH_OPERAND (i, other, second) {
+        struct layout view = first->operands[i] ? first->operands[i]->layout : other->layout;
         view = layout_insert_axis(&view, 0, 2, other->layout.offset - view.offset);
         TRY(plan_view(self->run->plan, other->storage, &view, &both.operands[i], error));
         if (i < STEP_OUT)

@@ -53,8 +53,8 @@ bool pass_only_reader(const struct pass_run *run, const struct step *reader,
         return false;
     *writer = steps + uses->first;
     int inputs = 0;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        inputs += reader->in[i] && reader->in[i]->storage == storage;
+    FOR_EACH_INPUT (i, tensor, reader)
+        inputs += tensor->storage == storage;
     return !pass_has_removed(*writer) && !reader->vendor && !(*writer)->vendor && (*writer)->out &&
            (*writer)->out->storage == storage && !step_adds(*writer) && inputs == 1;
 }
@@ -113,8 +113,8 @@ bool pass_can_wait(const struct step *writer, const struct step *reader)
 {
     if (!pass_none_refuses(writer, reader))
         return false;
-    for (int j = 0; j < STEP_INPUTS; j++)
-        if (writer->in[j] && pass_touches(writer + 1, reader, writer->in[j], true))
+    FOR_EACH_INPUT (i, tensor, writer)
+        if (pass_touches(writer + 1, reader, tensor, true))
             return false;
     return true;
 }
@@ -144,10 +144,7 @@ void pass_remove(struct pass_run *run, struct step *step)
 static void note_moved(struct pass_run *run, const struct step *from, const struct step *to)
 {
     uint32_t old = (uint32_t)(from - run->plan->steps), new = (uint32_t)(to - run->plan->steps);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = from->operands[i];
-        if (!tensor)
-            continue;
+    FOR_EACH_OPERAND (i, tensor, from) {
         struct storage_uses *uses = &run->uses[tensor->storage->id];
         if (uses->last == old || uses->last < new)
             uses->last = new;
@@ -244,10 +241,10 @@ static void find_uses(struct pass_run *run)
     const struct plan *plan = run->plan;
     memset(run->uses, 0, plan->storage_count * sizeof *run->uses);
     for (uint32_t i = 0; i < plan->step_count; i++)
-        for (int j = 0; j < STEP_OPERANDS && plan->steps[i].kind != STEP_RELEASE; j++) {
-            const struct tensor *tensor = plan->steps[i].operands[j];
-            struct storage_uses *uses = tensor ? &run->uses[tensor->storage->id] : NULL;
-            if (!uses || (uses->count > 0 && uses->last == i)) /* as another operand */
+        FOR_EACH_OPERAND (j, tensor, &plan->steps[i]) {
+            struct storage_uses *uses = &run->uses[tensor->storage->id];
+            const bool is_counted = uses->count > 0 && uses->last == i; /* as another operand */
+            if (is_counted || plan->steps[i].kind == STEP_RELEASE)
                 continue;
             if (uses->count++ == 0)
                 uses->first = i;
@@ -277,9 +274,8 @@ static void close_gaps(struct pass_run *run)
 /* Counts a step's storages as live, from their first use to their release. */
 static void follow_memory(const struct pass_run *run, const struct step *step, uint64_t *live)
 {
-    for (int j = 0; j < STEP_OPERANDS; j++) {
-        const struct tensor *tensor = step->operands[j];
-        if (!tensor || tensor->storage == run->plan->constants.storage)
+    FOR_EACH_OPERAND (i, tensor, step) {
+        if (tensor->storage == run->plan->constants.storage)
             continue;
         struct storage_uses *uses = &run->uses[tensor->storage->id];
         bool is_live = uses->count == LIVE, stays = step->kind != STEP_RELEASE;

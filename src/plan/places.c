@@ -52,9 +52,8 @@ static void find_lives(struct search *search)
         search->lives[i] =
             (struct life){UNUSED, UNUSED, (uint32_t)i, storage_bytes(plan->storages[i])};
     for (uint32_t i = 0; i < plan->step_count; i++)
-        for (int j = 0; j < STEP_OPERANDS; j++) {
-            const struct tensor *tensor = step_operand(&plan->steps[i], j);
-            if (!tensor || tensor->storage->scalars)
+        FOR_EACH_OPERAND (j, tensor, &plan->steps[i]) {
+            if (tensor->storage->scalars)
                 continue;
             struct life *life = &search->lives[tensor->storage->id];
             if (plan->steps[i].kind == STEP_RELEASE) {
@@ -198,9 +197,8 @@ static void find_peaks(struct search *search)
     for (size_t id = 0; id < plan->storage_count; id++)
         search->lives[id].first = UNUSED;
     for (size_t i = 0; i < plan->step_count; i++)
-        for (int j = 0; j < STEP_OPERANDS; j++) {
-            const struct tensor *tensor = step_operand(&plan->steps[i], j);
-            if (!tensor || tensor->storage->scalars)
+        FOR_EACH_OPERAND (j, tensor, &plan->steps[i]) {
+            if (tensor->storage->scalars)
                 continue;
             const uint32_t id = tensor->storage->id;
             const bool stays = plan->steps[i].kind != STEP_RELEASE;

@@ -176,11 +176,16 @@ struct step {
     const char *tensor_name;
 };
 
-/* Input i of a step, or its output if i is STEP_OUT; NULL: none. */
-static inline const struct tensor *step_operand(const struct step *step, int i)
-{
-    return step->operands[i];
-}
+/* Runs the following statement for each operand that a step has: inputs, then the output. `i` is
+ * its number, and `operand` the tensor. Both `continue` and `break` go on with the next operand. */
+#define FOR_EACH_OPERAND(i, operand, step)  \
+    for (int i = 0; i < STEP_OPERANDS; i++) \
+        for (const struct tensor *operand = (step)->operands[i]; operand; operand = NULL)
+
+/* The same for each input that a step has. */
+#define FOR_EACH_INPUT(i, operand, step)  \
+    for (int i = 0; i < STEP_INPUTS; i++) \
+        for (const struct tensor *operand = (step)->in[i]; operand; operand = NULL)
 
 /* The inputs that hold the factors of product i of a STEP_MULTIPLY_ADD: this one and the next. */
 static inline int step_factors(int i)

@@ -82,11 +82,8 @@ static enum healcl_status write_operands(const struct splitter *splitter, const 
 {
     struct step_axes names;
     step_axes(whole, &names);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(whole, i);
-        const int axis = tensor && cut->letter ? step_axis(&names, i, cut->letter) : NO_AXIS;
-        if (!tensor)
-            continue;
+    FOR_EACH_OPERAND (i, tensor, whole) {
+        const int axis = cut->letter ? step_axis(&names, i, cut->letter) : NO_AXIS;
         struct layout layout = tensor->layout;
         if (axis != NO_AXIS)
             layout = is_split(splitter, tensor->storage)
@@ -160,7 +157,7 @@ static bool wants(const struct step *step, const struct pending *pending, int bu
                step->in[0]->storage == pending->moduli.storage;
     bool found = tensors_overlap(step->out, &pending->moduli);
     for (int i = 0; i < STEP_OPERANDS; i++)
-        found |= i != but && tensors_overlap(step_operand(step, i), &pending->sum);
+        found |= i != but && tensors_overlap(step->operands[i], &pending->sum);
     return found;
 }
 

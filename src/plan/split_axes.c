@@ -19,7 +19,7 @@ struct indices {
 
 static bool is_cut(const struct split_axes *axes, const struct tensor *tensor)
 {
-    return tensor && axes->units[tensor->storage->id] > 0;
+    return axes->units[tensor->storage->id] > 0;
 }
 
 /* ---------------------------------------------------------------- views */
@@ -95,8 +95,7 @@ static struct fault fault_of(const char *text, int operand)
 static struct fault find_letter(const struct split_axes *axes, const struct step *step,
                                 const struct step_axes *names, struct step_cut *cut)
 {
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
+    FOR_EACH_OPERAND (i, tensor, step) {
         struct view_cut view = {0};
         struct indices other;
         if (!is_cut(axes, tensor))
@@ -128,8 +127,8 @@ static struct fault find_step_cut(const struct split_axes *axes, const struct st
     struct step_axes names;
     *cut = (struct step_cut){0};
     bool any = false;
-    for (int i = 0; i < STEP_OPERANDS && !any; i++)
-        any = is_cut(axes, step_operand(step, i));
+    FOR_EACH_OPERAND (i, tensor, step)
+        any |= is_cut(axes, tensor);
     if (!any || step->kind == STEP_RELEASE)
         return (struct fault){.text = NULL};
     step_axes(step, &names);
@@ -190,9 +189,8 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
     if (cut->letter == 0)
         return fault;
     step_axes(step, &names);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        const int axis = tensor ? step_axis(&names, i, cut->letter) : NO_AXIS;
+    FOR_EACH_OPERAND (i, tensor, step) {
+        const int axis = step_axis(&names, i, cut->letter);
         if (axis == NO_AXIS || is_cut(axes, tensor) ||
             (i != STEP_OUT && can_narrow(axes, cut, &tensor->layout, axis)))
             continue;
@@ -248,12 +246,10 @@ static void want_inputs(int64_t *wanted, const struct split_axes *axes, const st
 {
     struct step_axes names;
     step_axes(step, &names);
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            want(wanted, axes, step->in[i],
-                 cut->letter
-                     ? unit_for(axes, step->in[i], step_axis(&names, i, cut->letter), cut->each)
-                     : STAYS_WHOLE);
+    FOR_EACH_INPUT (i, tensor, step)
+        want(wanted, axes, tensor,
+             cut->letter ? unit_for(axes, tensor, step_axis(&names, i, cut->letter), cut->each)
+                         : STAYS_WHOLE);
     if (cut->sums)
         want(wanted, axes, step->out, STAYS_WHOLE);
 }
@@ -270,9 +266,8 @@ static bool can_cut_output(const struct split_axes *axes, const struct step *ste
     step_axes(step, &names);
     const struct step_cut cut = {names.names[STEP_OUT][view.axis], view.each, false};
     bool can = cut.letter != '*';
-    for (int i = 0; i < STEP_INPUTS && can; i++)
-        can = !step->in[i] ||
-              can_narrow(axes, &cut, &step->in[i]->layout, step_axis(&names, i, cut.letter));
+    FOR_EACH_INPUT (i, tensor, step)
+        can &= can_narrow(axes, &cut, &tensor->layout, step_axis(&names, i, cut.letter));
     return can;
 }
 

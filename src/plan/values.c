@@ -155,9 +155,8 @@ static struct range result_of(const struct values *values, const struct step *st
         break;
     case STEP_RESIDUES:
         range = residues_of(values, step, axes);
-        for (int i = 0; i < STEP_INPUTS; i++)
-            if (step_traits[step->kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0 &&
-                !is_square(step))
+        FOR_EACH_INPUT (i, tensor, step)
+            if (step_traits[step->kind].signs >> i & 1 && inputs[i].limit == 0 && !is_square(step))
                 range.limit = 0;
         break;
     }
@@ -324,11 +323,9 @@ enum healcl_status values_follow(struct values *values, struct step *step,
     struct range ranges[STEP_INPUTS];
     struct step_axes axes;
     step_axes(step, &axes);
-    for (int i = 0; i < STEP_INPUTS; i++) {
+    FOR_EACH_INPUT (i, tensor, step) {
         struct tensor moduli;
-        if (!step->in[i])
-            continue;
-        ranges[i] = range_of(values, step->in[i]);
+        ranges[i] = range_of(values, tensor);
         if (ranges[i].limit > 0)
             step->nonnegative |= (uint8_t)(1u << i);
         if (ranges[i].limit == 1)

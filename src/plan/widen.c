@@ -15,10 +15,7 @@ static bool add_axis(const struct step *step, int64_t batch, const int64_t *dist
 {
     if (step->kind == STEP_AXIS_MODSUM && distance[step_moduli(step)] > 0)
         return false; /* its moduli vary along the last axis only */
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        if (!tensor)
-            continue;
+    FOR_EACH_OPERAND (i, tensor, step) {
         if (tensor->layout.rank >= MAX_RANK)
             return false;
         views[i] = layout_insert_axis(&tensor->layout, 0, batch, distance[i]);
@@ -51,10 +48,8 @@ static bool lengthen_letter(const struct step *step, const struct step_axes *axe
     if (letter == '*' ||
         (moduli != NO_INPUT && distance[moduli] == 0 && step_axis(axes, moduli, letter) != NO_AXIS))
         return false;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (!step_operand(step, i))
-            continue;
-        views[i] = step_operand(step, i)->layout;
+    FOR_EACH_OPERAND (i, tensor, step) {
+        views[i] = tensor->layout;
         if (!widen_lengthen_axis(&views[i], step_axis(axes, i, letter), batch, distance[i]))
             return false;
     }
@@ -66,12 +61,10 @@ static bool lengthen_letter(const struct step *step, const struct step_axes *axe
 static bool add_letter(const struct step *step, const struct step_axes *axes, char letter,
                        int64_t batch, const int64_t *distance, struct layout *views)
 {
-    for (int i = 0; i < STEP_OPERANDS; i++) {
+    FOR_EACH_OPERAND (i, tensor, step) {
         size_t length;
         const char *letters = step_letters(step, i, &length);
-        if (!step_operand(step, i))
-            continue;
-        views[i] = step_operand(step, i)->layout;
+        views[i] = tensor->layout;
         if (*letters != letter && distance[i] > 0)
             return false;
         if (*letters != letter)
@@ -112,13 +105,13 @@ struct widening {
 
 static bool is_wide(const struct widening *widening, const struct tensor *tensor)
 {
-    return tensor && widening->is_wide[tensor->storage->id];
+    return widening->is_wide[tensor->storage->id];
 }
 
 static bool touches_wide(const struct widening *widening, const struct step *step)
 {
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (is_wide(widening, step->operands[i]))
+    FOR_EACH_OPERAND (i, tensor, step)
+        if (is_wide(widening, tensor))
             return true;
     return false;
 }
@@ -206,39 +199,34 @@ static enum healcl_status add_step(struct widening *widening, const struct step 
         added.vendor = NULL;
         added.side = STEP_ALWAYS;
     }
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (step->operands[i])
-            TRY(widen_write_view(widening, step->operands[i],
-                                 views ? &views[i] : &step->operands[i]->layout, &added.operands[i],
-                                 error));
+    FOR_EACH_OPERAND (i, tensor, step)
+        TRY(widen_write_view(widening, tensor, views ? &views[i] : &tensor->layout,
+                             &added.operands[i], error));
     return rewrite_step(widening->rewrite, &added, error);
 }
 
 static void find_distances(const struct widening *widening, const struct step *step,
                            int64_t *distance)
 {
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
+    FOR_EACH_OPERAND (i, tensor, step)
         distance[i] = is_wide(widening, tensor) ? tensor->storage->elements : 0;
-    }
 }
 
 /* Processes the whole batch in one step, or in one step for each request. */
 static enum healcl_status widen_step(struct widening *widening, const struct step *step,
                                      struct healcl_error *error)
 {
-    int64_t distance[STEP_OPERANDS];
+    int64_t distance[STEP_OPERANDS] = {0};
     struct layout views[STEP_OPERANDS];
     struct step widened = *step;
     find_distances(widening, step, distance);
     if (step_widen(step, widening->how->batch, distance, views, widened.value))
         return add_step(widening, &widened, views, error);
     for (int64_t request = 0; request < widening->how->batch; request++) {
-        for (int i = 0; i < STEP_OPERANDS; i++)
-            if (step_operand(step, i)) {
-                views[i] = step_operand(step, i)->layout;
-                views[i].offset += request * distance[i];
-            }
+        FOR_EACH_OPERAND (i, tensor, step) {
+            views[i] = tensor->layout;
+            views[i].offset += request * distance[i];
+        }
         TRY(add_step(widening, step, views, error));
     }
     return HEALCL_OK;
@@ -251,7 +239,7 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
 {
     struct step widened = *step;
     struct layout views[STEP_OPERANDS];
-    int64_t distance[STEP_OPERANDS];
+    int64_t distance[STEP_OPERANDS] = {0};
     find_distances(widening, step, distance);
     if (!add_axis(step, widening->how->batch, distance, views, widened.value))
         return widen_refuse(step, "its rank is too high to add an axis of requests", error);

@@ -141,11 +141,9 @@ static struct slices batch_of(const struct step *step)
 static uint64_t audit_bytes(const struct step *slice)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(slice, i);
-        if (tensor && !tensor->storage->scalars)
+    FOR_EACH_OPERAND (i, tensor, slice)
+        if (!tensor->storage->scalars)
             bytes += storage_bytes(tensor->storage) * (i == STEP_OUT && step_adds(slice) ? 2 : 1);
-    }
     return bytes;
 }
 
@@ -353,7 +351,7 @@ static enum healcl_status read_operand(struct audit *audit, struct pending *pend
                                        struct launcher *launcher, int i, char **memory,
                                        struct healcl_error *error)
 {
-    const struct storage *whole = step_operand(pending->step, i)->storage;
+    const struct storage *whole = pending->step->operands[i]->storage;
     const struct storage *part = &pending->slice.storages[i];
     const uint64_t first = (uint64_t)pending->slice.first[i] * dtype_size(whole->dtype);
     const char *contents = launcher->storages[whole->id].contents;
@@ -375,8 +373,8 @@ static enum healcl_status read_before(struct audit *audit, struct pending *pendi
                                       struct launcher *launcher, struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (slice->in[i] && !slice->in[i]->storage->scalars)
+    FOR_EACH_INPUT (i, tensor, slice)
+        if (!tensor->storage->scalars)
             TRY(read_operand(audit, pending, launcher, i, &pending->operands[i], error));
     char **out = &pending->operands[STEP_OUT];
     if (step_adds(slice))
@@ -507,11 +505,9 @@ static enum healcl_status run_reference(struct audit *audit, const struct pendin
                                         struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(slice, i);
-        if (tensor && !tensor->storage->scalars)
+    FOR_EACH_OPERAND (i, tensor, slice)
+        if (!tensor->storage->scalars)
             reference_lend(audit->reference, tensor->storage, pending->operands[i]);
-    }
     return reference_step(audit->reference, slice, error);
 }
 

@@ -90,9 +90,8 @@ static enum healcl_status write_tensor(struct device_executor *self, const struc
 static enum healcl_status run_by_reference(struct device_executor *self, const struct step *step,
                                            struct healcl_error *error)
 {
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            TRY(read_tensor(self, step->in[i], error));
+    FOR_EACH_INPUT (i, tensor, step)
+        TRY(read_tensor(self, tensor, error));
     /* If the output has no gaps, the step writes all that it spans. */
     const bool has_gaps = extent_of(step->out).bytes != packed_bytes(step->out);
     if (step_traits[step->kind].adds || has_gaps)
@@ -182,9 +181,8 @@ enum healcl_status device_executor_run_on_host(struct device_executor *self,
         status = run_by_reference(self, step, error);
     if (status == HEALCL_REFUSED)
         error_prefix_step(error, step, self->reference->refused_input);
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (step_operand(step, i))
-            reference_forget(self->reference, step_operand(step, i)->storage);
+    FOR_EACH_OPERAND (i, tensor, step)
+        reference_forget(self->reference, tensor->storage);
     trace_end(self->base.trace, span);
     self->base.dropped_digits += self->reference->dropped_digits - dropped_before;
     note_host_time(self, step, monotonic_nanoseconds() - start);

@@ -10,13 +10,12 @@ void slice_init(struct slice *slice, const struct step *step, const struct slice
     slice->step = *step;
     slice->start = start;
     slice->size = size;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *whole = step_operand(step, i);
+    FOR_EACH_OPERAND (i, whole, step) {
         struct tensor *tensor = &slice->tensors[i];
         struct layout *layout = &tensor->layout;
         slice->first[i] = 0;
         const bool is_cut = slices->axis[i] >= 0;
-        if (!whole || (!is_cut && !all))
+        if (!is_cut && !all)
             continue;
         *tensor = *whole;
         if (is_cut)

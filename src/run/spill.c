@@ -235,9 +235,9 @@ bool spill_is_short(struct device_executor *self, size_t number)
 {
     const struct step *step = &self->launcher.plan->steps[number];
     uint64_t bytes = 0;
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (step_operand(step, i) && step->kind != STEP_RELEASE)
-            bytes += storage_bytes(step_operand(step, i)->storage);
+    FOR_EACH_OPERAND (i, tensor, step)
+        if (step->kind != STEP_RELEASE)
+            bytes += storage_bytes(tensor->storage);
     return self->spill->memory.resident + bytes > room_for_tensors(self);
 }
 
@@ -259,7 +259,7 @@ static enum healcl_status upload_slice(struct device_executor *self, const struc
                                        const struct slice *slice, int i, struct healcl_error *error)
 {
     struct healcl_device *device = self->launcher.device;
-    const struct storage *whole = step_operand(step, i)->storage;
+    const struct storage *whole = step->operands[i]->storage;
     const struct storage *part = &slice->storages[i];
     const struct memory_state *state = &self->spill->memory.states[whole->id];
     struct buffer *buffer = launcher_memory(&self->launcher, part);
@@ -291,7 +291,7 @@ static enum healcl_status begin_slice(struct device_executor *self, const struct
     if (cuts_terms && start > 0)
         slice->step.value[0] = 0; /* adds to the sum of earlier slices */
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
+        const struct tensor *tensor = step->operands[i];
         if (slices->axis[i] >= 0 && slice_is_read(step, slices, i, size))
             TRY(upload_slice(self, step, slice, i, error));
         /* A chain may work in place: then an input is the output, in the slice too. */

@@ -27,25 +27,25 @@ struct candidate {
 
 static bool is_scalar_input(const struct candidate *candidate, int i)
 {
-    const struct tensor *tensor = step_operand(candidate->step, i);
+    const struct tensor *tensor = candidate->step->operands[i];
     return tensor && tensor->storage == candidate->plan->constants.storage;
 }
 
 /* Whether the operand is uploaded. */
 static bool is_tensor(const struct candidate *candidate, int i)
 {
-    return step_operand(candidate->step, i) && !is_scalar_input(candidate, i);
+    return candidate->step->operands[i] && !is_scalar_input(candidate, i);
 }
 
 static enum dtype dtype_of(const struct candidate *candidate, int i)
 {
-    return step_operand(candidate->step, i)->storage->dtype;
+    return candidate->step->operands[i]->storage->dtype;
 }
 
 /* Returns its storage. */
 static const char *image_of(const struct candidate *candidate, int i)
 {
-    const struct storage *storage = step_operand(candidate->step, i)->storage;
+    const struct storage *storage = candidate->step->operands[i]->storage;
     return storage == candidate->step->out->storage
                ? candidate->out_before
                : candidate->reference->memories[storage->id].bytes;
@@ -56,8 +56,8 @@ static struct candidate whole_of(const struct candidate *failing)
     struct candidate whole = *failing;
     step_axes(whole.step, &whole.axes);
     for (int i = 0; i < STEP_OPERANDS; i++)
-        if (step_operand(whole.step, i))
-            whole.layouts[i] = step_operand(whole.step, i)->layout;
+        if (whole.step->operands[i])
+            whole.layouts[i] = whole.step->operands[i]->layout;
     /* The moduli of a sum, given in out's shape, become a vector. */
     for (char *names = whole.axes.names[1];
          whole.step->kind == STEP_AXIS_MODSUM && whole.layouts[1].rank > 1;) {
@@ -163,7 +163,7 @@ static bool put_tensor(struct writer *writer, const struct candidate *candidate,
     struct layout layout = argument_layout(candidate, i);
     const size_t size = dtype_size(dtype_of(candidate, i));
     const int64_t start = layout.offset - layout.offset % 8;
-    const int64_t inside = step_operand(candidate->step, i)->storage->elements - start;
+    const int64_t inside = candidate->step->operands[i]->storage->elements - start;
     char storage[16], name[16];
     layout.offset -= start;
     const int64_t count = view_end(&layout);
@@ -185,7 +185,7 @@ enum { WORD_SIZE = 32 };
 
 static void operand_word(const struct candidate *candidate, int i, char word[WORD_SIZE])
 {
-    if (!step_operand(candidate->step, i))
+    if (!candidate->step->operands[i])
         snprintf(word, WORD_SIZE, "none");
     else if (is_scalar_input(candidate, i))
         snprintf(word, WORD_SIZE, "%" PRId64,
@@ -247,7 +247,7 @@ static void describe(const struct candidate *candidate, char *description, size_
     for (int i = 0; i < STEP_OPERANDS && (size_t)used < size; i++) {
         const struct layout layout = argument_layout(candidate, i);
         char shape[SHAPE_TEXT_SIZE], word[WORD_SIZE];
-        if (!step_operand(candidate->step, i))
+        if (!candidate->step->operands[i])
             continue;
         operand_word(candidate, i, word);
         used += snprintf(description + used, size - (size_t)used, "%s %s%s%s%s",

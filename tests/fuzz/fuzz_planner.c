@@ -88,7 +88,7 @@ static void widen(const struct source *source, const struct healcl_plan_options 
     expect_told(status, &error);
     for (size_t i = 0; status == HEALCL_OK && i < wide->plan->step_count; i++)
         for (int j = 0; j < STEP_OPERANDS; j++) {
-            const struct tensor *tensor = step_operand(&wide->plan->steps[i], j);
+            const struct tensor *tensor = wide->plan->steps[i].operands[j];
             if (tensor && layout_elements(&tensor->layout) > 0)
                 EXPECT(layout_last(&tensor->layout) < tensor->storage->elements);
         }

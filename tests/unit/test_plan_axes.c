@@ -193,9 +193,9 @@ static void run_part(struct fixture *f, const struct step *step, char letter, in
     struct tensor views[STEP_OPERANDS];
     step_axes(step, &axes);
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        if (!step_operand(step, i))
+        if (!step->operands[i])
             continue;
-        views[i] = *step_operand(step, i);
+        views[i] = *step->operands[i];
         const int axis = step_axis(&axes, i, letter);
         if (axis != NO_AXIS)
             views[i].layout = layout_narrow(&views[i].layout, (uint32_t)axis, start, size);
@@ -237,7 +237,7 @@ static int cut_along_all(struct fixture *f, const struct step *step)
             if (letter == '*' || strchr(done, letter) || (summed && !step_traits[step->kind].adds))
                 continue;
             done[letters++] = letter;
-            expect_cut(f, step, letter, step_operand(step, i)->layout.shape[axis], before, whole);
+            expect_cut(f, step, letter, step->operands[i]->layout.shape[axis], before, whole);
         }
     return letters;
 }
@@ -265,9 +265,8 @@ static struct step with_views(struct fixture *f, const struct step *step,
 {
     struct step changed = *step;
     for (int i = 0; i < STEP_OPERANDS; i++)
-        if (step_operand(step, i))
-            *(i == STEP_OUT ? &changed.out : &changed.in[i]) =
-                view(f, step_operand(step, i), views[i]);
+        if (step->operands[i])
+            *(i == STEP_OUT ? &changed.out : &changed.in[i]) = view(f, step->operands[i], views[i]);
     return changed;
 }
 
@@ -276,8 +275,8 @@ static void run_requests(struct fixture *f, const struct step *step, const int64
     for (int64_t request = 0; request < BATCH; request++) {
         struct layout views[STEP_OPERANDS];
         for (int i = 0; i < STEP_OPERANDS; i++)
-            if (step_operand(step, i)) {
-                views[i] = step_operand(step, i)->layout;
+            if (step->operands[i]) {
+                views[i] = step->operands[i]->layout;
                 views[i].offset += request * distance[i];
             }
         const struct step one = with_views(f, step, views);
@@ -293,7 +292,7 @@ static bool expect_widened(struct fixture *f, const struct step *step, uint32_t 
     struct layout views[STEP_OPERANDS];
     struct step base = *step;
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
+        const struct tensor *tensor = step->operands[i];
         if (!tensor || (i != STEP_OUT && !(mask >> i & 1)))
             continue;
         distance[i] = tensor->storage->elements;

@@ -60,7 +60,7 @@ static void expect_fit(const struct plan *plan, const struct step *step)
     struct step_axes axes;
     step_axes(step, &axes);
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
+        const struct tensor *tensor = step->operands[i];
         if (!tensor)
             continue;
         assert_ptr_equal(plan->storages[tensor->storage->id], tensor->storage);
