@@ -18,6 +18,7 @@ struct compile_command {
     bool cache;
     glob_t bundled;          /* cache: the bundled files, if none is named */
     struct package *package; /* the package being made */
+    char *directory;         /* of cached files */
     size_t cached_count;     /* programs, and bytes of their binaries */
     uint64_t cached_bytes;
 };
@@ -352,7 +353,8 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
         self->job.file_count = self->bundled.gl_pathc;
     }
     TRY(open_device(self, error));
-    if (!self->job.device->programs->cache_directory)
+    self->directory = cache_directory();
+    if (!self->directory)
         FAIL(error, HEALCL_USAGE, "there is no folder for programs: set HEALCL_CACHE_DIR to one");
     TRY(run_files(self, error));
     self->job.device->programs->keeps_binaries = false; /* the programs are stored here */
@@ -362,8 +364,7 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
         size_t bytes;
         TRY_PREFIX(binary_get(self->job.device, program->id, &binary, &bytes, error),
                    "program '%s': ", program->name);
-        enum healcl_status status = cache_write(self->job.device->programs->cache_directory,
-                                                program->binary_name, binary, bytes, error);
+        enum healcl_status status = cache_write(program->binary_name, binary, bytes, NULL, error);
         free(binary);
         TRY(status);
         self->cached_count++;
@@ -405,8 +406,8 @@ static void print_compile(void *context, const cJSON *document, const struct sty
     for (size_t i = 0; i < package->member_count; i++)
         bytes += package->members[i].bytes;
     printf("%s: %s%zu programs, binaries of %s, for %s with driver %s\n",
-           self->cache ? self->job.device->programs->cache_directory : self->output,
-           self->cache ? "kept " : "", count, TEXT_BYTES(bytes),
+           self->cache ? self->directory : self->output, self->cache ? "kept " : "", count,
+           TEXT_BYTES(bytes),
            self->cache ? self->job.device->info.name : package_entry(package, "device", "name"),
            self->cache ? self->job.device->info.driver
                        : package_entry(package, "device", "driver"));
@@ -466,6 +467,7 @@ static int prepare(const struct command *command, void *context)
 static void release_compile(void *context)
 {
     struct compile_command *self = context;
+    free(self->directory);
     package_free(self->package);
     globfree(&self->bundled);
 }

@@ -147,7 +147,7 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
 static enum healcl_status check_cache(struct healcl_error *error)
 {
     char *directory = cache_directory();
-    const bool can = !directory || cache_can_write(directory);
+    const bool can = !directory || cache_can_write();
     if (!can)
         (void)ERROR(error, HEALCL_USAGE, "cannot store a choice in " PATH_FORMAT ": %s", directory,
                     strerror(errno));

@@ -49,8 +49,7 @@ bool binary_load(struct healcl_device *device, struct device_program *program, c
 {
     size_t bytes = 0;
     const char *call = ""; /* unused: a failure is not reported */
-    unsigned char *data =
-        cache_read(device->programs->cache_directory, program->binary_name, &bytes);
+    unsigned char *data = cache_read(program->binary_name, &bytes);
     program->loaded =
         data && bytes > 0 &&
         binary_create(device, data, bytes, options, &program->id, &call) == CL_SUCCESS;
@@ -125,9 +124,11 @@ bool binaries_are_cheap(const struct healcl_device *device)
 void binaries_decide(struct healcl_device *device)
 {
     const char *forced = getenv("HEALCL_KEEP_BINARIES");
-    device->programs->keeps_binaries =
-        !device->programs->package && ((forced && *forced) || device->info.binaries_are_cheap ||
-                                       !(device->info.type & CL_DEVICE_TYPE_CPU));
+    const bool is_worth_it = (forced && *forced) || device->info.binaries_are_cheap ||
+                             !(device->info.type & CL_DEVICE_TYPE_CPU);
+    char *directory = cache_directory();
+    device->programs->keeps_binaries = directory && is_worth_it && !device->programs->package;
+    free(directory);
 }
 
 /* ---------------------------------------------------------------- in a package */

@@ -270,8 +270,7 @@ static void keep_missing(struct healcl_device *device, struct builds *builds)
         (void)pthread_mutex_lock(&device->shared->lock);
         const bool is_built = program->id != NULL;
         (void)pthread_mutex_unlock(&device->shared->lock);
-        if (is_built || !*program->binary_name ||
-            cache_has(device->programs->cache_directory, program->binary_name))
+        if (is_built || !*program->binary_name || cache_has(program->binary_name))
             program_leave(device, program);
         else
             builds->items[builds->count++] = program;
@@ -337,8 +336,7 @@ void device_build_ahead(struct healcl_device *device, const struct program_liste
 {
     struct device_programs *programs = device->programs;
     if (!lister->list || !programs->builder || device->tuning.builds_at_once == 1 ||
-        programs->package || programs->added || !programs->keeps_binaries ||
-        !programs->cache_directory || !cache_can_write(programs->cache_directory))
+        programs->package || programs->added || !programs->keeps_binaries || !cache_can_write())
         return;
     programs->child_builds = calloc(1, sizeof *programs->child_builds);
     if (!programs->child_builds)
@@ -375,8 +373,7 @@ static void build_missing_of_plan(struct healcl_device *device, const struct dev
     const struct program_lister lister = programs->lister;
     /* Sources of vendors (text) and packages are not built by child processes. */
     if (!lister.list || first->text || programs->package ||
-        (!programs->child_builds && *first->binary_name &&
-         cache_has(programs->cache_directory, first->binary_name)))
+        (!programs->child_builds && *first->binary_name && cache_has(first->binary_name)))
         return;
     programs->lister.list = NULL; /* only once */
     if (!programs->child_builds)

@@ -15,14 +15,14 @@ static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
 
 /* ---------------------------------------------------------------- names */
 
-/* Returns "<a>/<b>" in new memory, or NULL. */
-static char *cache_join_path(const char *a, const char *b)
+/* Joins a folder's path and a name to "<folder>/<name>", in new memory. NULL: no memory. */
+static char *join_path(const char *folder, const char *name)
 {
-    size_t size = strlen(a) + strlen(b) + 2;
-    char *text = malloc(size);
-    if (text)
-        snprintf(text, size, "%s/%s", a, b);
-    return text;
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s/%s", folder, name);
+    return path;
 }
 
 /* The folder of cached files in new memory, or NULL if nothing is cached. An empty HEALCL_CACHE_DIR
@@ -35,9 +35,19 @@ char *cache_directory(void)
         return *healcl_folder ? strdup(healcl_folder) : NULL;
     const char *user_folder = getenv("XDG_CACHE_HOME");
     if (user_folder && *user_folder == '/')
-        return cache_join_path(user_folder, "healcl");
+        return join_path(user_folder, "healcl");
     const char *home = getenv("HOME");
-    return home && *home == '/' ? cache_join_path(home, ".cache/healcl") : NULL;
+    return home && *home == '/' ? join_path(home, ".cache/healcl") : NULL;
+}
+
+/* The path of a cached file in new memory, whether the file exists or not. NULL if nothing is
+ * cached, or memory runs out. */
+static char *cache_path(const char *name)
+{
+    char *folder = cache_directory();
+    char *path = folder ? join_path(folder, name) : NULL;
+    free(folder);
+    return path;
 }
 
 /* Variables that drivers' compilers read. Other options produce other code, which may be several
@@ -95,9 +105,9 @@ bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes)
 
 /* Reads a cached file, and returns its contents without the first line in new memory. Returns NULL
  * if it is missing or damaged: the caller then computes the contents again. */
-unsigned char *cache_read(const char *directory, const char *name, size_t *bytes)
+unsigned char *cache_read(const char *name, size_t *bytes)
 {
-    char *path = cache_join_path(directory, name);
+    char *path = cache_path(name);
     unsigned char *data = NULL;
     if (path && file_read(path, CACHE_FILE_BYTES_MOST, &data, bytes, NULL) == HEALCL_OK &&
         !cache_take_contents(name, data, bytes)) {
@@ -109,9 +119,9 @@ unsigned char *cache_read(const char *directory, const char *name, size_t *bytes
 }
 
 /* Whether a file is cached under this name. Its contents are not checked. */
-bool cache_has(const char *directory, const char *name)
+bool cache_has(const char *name)
 {
-    char *path = cache_join_path(directory, name);
+    char *path = cache_path(name);
     const bool has = path && access(path, R_OK) == 0;
     free(path);
     return has;
@@ -122,15 +132,13 @@ bool cache_has(const char *directory, const char *name)
 bool cache_read_text(const char *name, size_t size, char *text)
 {
     size_t bytes = 0;
-    char *directory = cache_directory();
-    unsigned char *data = directory ? cache_read(directory, name, &bytes) : NULL;
+    unsigned char *data = cache_read(name, &bytes);
     const bool is_text = data && bytes > 0 && bytes < size && !memchr(data, 0, bytes);
     if (is_text) {
         memcpy(text, data, bytes);
         text[bytes] = 0;
     }
     free(data);
-    free(directory);
     return is_text;
 }
 
@@ -147,15 +155,16 @@ static void make_folders(char *path)
     }
 }
 
-/* Whether files can be written to a folder, which is created if necessary. The joined path ends
- * with a slash, so that make_folders creates the folder itself too. */
-bool cache_can_write(const char *directory)
+/* Whether files can be cached. Creates the folder if necessary. The path ends with a slash, so that
+ * make_folders creates the folder itself too. */
+bool cache_can_write(void)
 {
-    char *path = cache_join_path(directory, "");
+    char *path = cache_path("");
     if (path)
         make_folders(path);
+    const bool can_write = path && access(path, W_OK) == 0;
     free(path);
-    return access(directory, W_OK) == 0;
+    return can_write;
 }
 
 /* Writes the first line and the contents. new_file_commit renames the file when it is complete, and
@@ -172,36 +181,25 @@ static enum healcl_status cache_write_file(const char *path, const char *name, c
 }
 
 /* Caches bytes under a name, and creates the folder if necessary. Other processes see the whole
- * file or none. */
-enum healcl_status cache_write(const char *directory, const char *name, const void *data,
-                               size_t bytes, struct healcl_error *error)
+ * file or none. Success without a folder is intended: the user has turned caching off. Then nothing
+ * is written, and *path stays NULL. */
+enum healcl_status cache_write(const char *name, const void *data, size_t bytes, char **path,
+                               struct healcl_error *error)
 {
-    char *path = cache_join_path(directory, name);
-    NEED_MEMORY(path, error);
-    if (access(directory, F_OK) != 0)
-        make_folders(path);
-    enum healcl_status status = cache_write_file(path, name, data, bytes, error);
-    free(path);
-    return status;
-}
-
-/* Caches a text under a name. Success without a directory is intended: the user has turned caching
- * off. Then nothing is written, and *path stays NULL. */
-enum healcl_status cache_write_text(const char *name, const char *text, char **path,
-                                    struct healcl_error *error)
-{
-    char *directory = cache_directory();
+    char *folder = cache_directory();
     if (path)
         *path = NULL;
-    if (!directory)
+    if (!folder)
         return HEALCL_OK;
-    enum healcl_status status = cache_write(directory, name, text, strlen(text), error);
-    if (status == HEALCL_OK && path) {
-        *path = cache_join_path(directory, name);
-        if (!*path)
-            status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    }
-    free(directory);
+    char *file = join_path(folder, name);
+    free(folder);
+    NEED_MEMORY(file, error);
+    make_folders(file);
+    enum healcl_status status = cache_write_file(file, name, data, bytes, error);
+    if (path && status == HEALCL_OK)
+        *path = file;
+    else
+        free(file);
     return status;
 }
 
@@ -209,8 +207,7 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
  * lock until it is closed, or -1 if the folder cannot be written. */
 int cache_lock(void)
 {
-    char *directory = cache_directory();
-    char *path = directory ? cache_join_path(directory, "lock") : NULL;
+    char *path = cache_path("lock");
     int file = -1;
     if (path) {
         make_folders(path);
@@ -220,14 +217,13 @@ int cache_lock(void)
     if (file >= 0)
         (void)flock(file, LOCK_EX);
     free(path);
-    free(directory);
     return file;
 }
 
 /* Removes a cached file, if it exists. Failure is harmless: readers check each file. */
-void cache_remove(const char *directory, const char *name)
+void cache_remove(const char *name)
 {
-    char *path = cache_join_path(directory, name);
+    char *path = cache_path(name);
     if (path)
         (void)unlink(path);
     free(path);

@@ -33,33 +33,29 @@ size_t cache_head(const char *name, const void *data, size_t bytes, char head[CA
 bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes);
 
 /* The contents cached under a name, freed with free(), or NULL. */
-unsigned char *cache_read(const char *directory, const char *name, size_t *bytes);
+unsigned char *cache_read(const char *name, size_t *bytes);
+
+/* Reads a cached text of fewer than size bytes. Returns whether it did. */
+bool cache_read_text(const char *name, size_t size, char *text);
 
 /* Whether a file of that name exists. */
-bool cache_has(const char *directory, const char *name);
+bool cache_has(const char *name);
 
-/* Whether files can be written to a folder. Creates the folder if necessary. */
-bool cache_can_write(const char *directory);
+/* Whether files can be written to the folder, which is created if necessary. If not, errno says
+ * why. */
+bool cache_can_write(void);
 
 /* Caches data under a name. Creates the folder if necessary. Other processes see the whole file or
- * none. Errors: HEALCL_USAGE if it cannot be written. */
-enum healcl_status cache_write(const char *directory, const char *name, const void *data,
-                               size_t bytes, struct healcl_error *error);
+ * none. *path is the file's path, freed with free(), or NULL if nothing is cached. path may be
+ * NULL. Errors: HEALCL_USAGE if the file cannot be written. */
+enum healcl_status cache_write(const char *name, const void *data, size_t bytes, char **path,
+                               struct healcl_error *error);
 
-/* Locks cache_directory() against other processes that change its files. The lock lasts until the
- * returned file is closed, or the process ends. -1: the folder does not exist, or cannot be
- * written. */
+/* Locks the folder against other processes that change its files. The lock lasts until the returned
+ * file is closed, or the process ends. -1: the folder does not exist, or cannot be written. */
 int cache_lock(void);
 
 /* Removes the file cached under a name, if possible. */
-void cache_remove(const char *directory, const char *name);
-
-/* Reads a text of fewer than size bytes from cache_directory(). */
-bool cache_read_text(const char *name, size_t size, char *text);
-
-/* Writes a text to cache_directory(). *path is the file's path, freed with free(), or NULL if
- * nothing is cached. path may be NULL. Errors: HEALCL_USAGE if the file cannot be written. */
-enum healcl_status cache_write_text(const char *name, const char *text, char **path,
-                                    struct healcl_error *error);
+void cache_remove(const char *name);
 
 #endif

@@ -172,7 +172,6 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
         REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood", package->path);
     TRY(create_context(device, error));
     TRY(device_create_queues(device, error));
-    programs->cache_directory = cache_directory();
     programs->forced_unsupported = getenv("HEALCL_LACKS");
     binaries_decide(device);
     return HEALCL_OK;
@@ -269,9 +268,7 @@ static enum healcl_status create_beside(struct healcl_device *device, struct hea
 }
 
 /* Copies the settings of another handle on the context, so that both choose the same programs. */
-static enum healcl_status copy_settings(struct healcl_device *device,
-                                        const struct healcl_device *first,
-                                        struct healcl_error *error)
+static void copy_settings(struct healcl_device *device, const struct healcl_device *first)
 {
     struct device_programs *programs = device->programs;
     const struct device_programs *source = first->programs;
@@ -286,9 +283,6 @@ static enum healcl_status copy_settings(struct healcl_device *device,
     programs->keeps_binaries = source->keeps_binaries;
     programs->distrusted = source->distrusted;
     programs->forced_unsupported = source->forced_unsupported;
-    programs->cache_directory = source->cache_directory ? strdup(source->cache_directory) : NULL;
-    NEED_MEMORY(programs->cache_directory || !source->cache_directory, error);
-    return HEALCL_OK;
 }
 
 /* Opens another handle on the context of `first`, for another thread: handles share programs, but
@@ -298,8 +292,8 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
 {
     struct healcl_device *opened;
     TRY(new_device(first->shared, &opened, error));
-    enum healcl_status status = copy_settings(opened, first, error);
-    THEN(status, create_beside(opened, first, error));
+    copy_settings(opened, first);
+    enum healcl_status status = create_beside(opened, first, error);
     if (status == HEALCL_OK)
         *device = opened;
     else

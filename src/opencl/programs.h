@@ -24,7 +24,6 @@ struct device_programs {
     uint64_t self_test_nanoseconds; /* when the device was opened; 0: it had passed before */
     uint64_t built;                 /* programs built from source */
     uint64_t loaded;                /* programs loaded from cached binaries */
-    char *cache_directory;          /* for program binaries, or NULL: cache.c */
     bool keeps_binaries;            /* of programs that it builds: binary.c */
     const char *forced_unsupported; /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave for manifests' sources; or NULL */

@@ -106,5 +106,5 @@ void self_test_cache(const struct healcl_device *device, enum healcl_status stat
     else
         snprintf(line, sizeof line, FAILED "%s", failure->message);
     test_result_name(info, name);
-    (void)!cache_write_text(name, line, NULL, NULL);
+    (void)!cache_write(name, line, strlen(line), NULL, NULL);
 }

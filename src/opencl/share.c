@@ -248,7 +248,7 @@ bool device_programs_discard(struct healcl_device *device)
         program->discarded = true;
         (void)pthread_mutex_unlock(&device->shared->lock);
         if (*program->binary_name && !device->programs->package)
-            cache_remove(device->programs->cache_directory, program->binary_name);
+            cache_remove(program->binary_name);
     }
     return any_loaded;
 }
@@ -264,8 +264,7 @@ void program_save(struct healcl_device *device, struct device_program *program)
         !atomic_exchange(&program->may_be_cached, false) ||
         binary_get(device, program->id, &binary, &bytes, NULL) != HEALCL_OK)
         return;
-    (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
-                       NULL);
+    (void)!cache_write(program->binary_name, binary, bytes, NULL, NULL);
     free(binary);
 }
 
@@ -277,7 +276,6 @@ void device_programs_release(struct healcl_device *device)
     for (; programs->kernels; kernel_drop(device))
         if (programs->keeps_binaries)
             program_save(device, programs->kernels->program);
-    free(programs->cache_directory);
     free(programs->warnings);
     free(programs->failed);
 }

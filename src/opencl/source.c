@@ -114,7 +114,7 @@ enum healcl_status program_identify(const struct healcl_device *device,
     hash_texts(FIELDS + PROGRAM_TEXTS, all, program->key);
     if (device->programs->package)
         snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
-    else if (device->programs->cache_directory && !device->programs->distrusted)
+    else if (!device->programs->distrusted)
         cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
                    program->binary_name);
     return HEALCL_OK;

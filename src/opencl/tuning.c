@@ -496,7 +496,7 @@ enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
     tuning_cache_name(info, "tuning", name);
     tuning_format(tuning, text);
-    return cache_write_text(name, text, path, error);
+    return cache_write(name, text, strlen(text), path, error);
 }
 
 /* ---------------------------------------------------------------- kernels of others */
@@ -573,5 +573,5 @@ enum healcl_status kernel_choices_cache(const struct kernel_choices *choices,
 {
     char name[CACHE_NAME_SIZE];
     tuning_cache_name(info, "kernels", name);
-    return cache_write_text(name, choices->text, path, error);
+    return cache_write(name, choices->text, strlen(choices->text), path, error);
 }

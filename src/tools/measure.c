@@ -281,7 +281,7 @@ void roofline_cache(const struct device_info *info, const struct device_tuning *
     for (int i = 0; i < WORKS; i++)
         length +=
             snprintf(text + length, sizeof text - (size_t)length, " %" PRIu64, roofline->work[i]);
-    (void)!cache_write_text(name, text, NULL, NULL);
+    (void)!cache_write(name, text, (size_t)length, NULL, NULL);
 }
 
 /* ---------------------------------------------------------------- rooflines */

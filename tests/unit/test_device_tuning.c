@@ -65,7 +65,7 @@ static void assert_same(const struct device_tuning *a, const struct device_tunin
 /* Stores something else under the name of a saved file. */
 static void keep_instead(const char *path, const char *text)
 {
-    OK(cache_write(cache, strrchr(path, '/') + 1, text, strlen(text), &error));
+    OK(cache_write(strrchr(path, '/') + 1, text, strlen(text), NULL, &error));
 }
 
 /* Keeps a tuning, or something else under its name. */
