@@ -33,7 +33,8 @@ static const uint64_t moduli[] = {0x0000000000000001, 0x0000000000000002, 0x0000
 enum {
     VALUES = sizeof values / sizeof *values,
     MODULI = sizeof moduli / sizeof *moduli,
-    /* Every pair of values twice, with two moduli. */
+    /* Every pair of values occurs twice, with two moduli. The number of moduli is odd, so that
+     * moduli shift against pairs. */
     CASES = 2 * VALUES * VALUES,
     ROUNDS = 70000,      /* of a loop, in one work-item: above 2^16 */
     ROUNDS_LEAST = 4096, /* that a device must be able to do */
@@ -66,15 +67,6 @@ static const struct {
 struct operands {
     uint64_t a, b, q;
 };
-
-/* Every pair of values occurs twice, with two moduli: the number of moduli is odd, so that moduli
- * shift against pairs. */
-static void make_cases(struct operands cases[CASES])
-{
-    for (size_t i = 0; i < CASES; i++)
-        cases[i] =
-            (struct operands){values[i % VALUES], values[i / VALUES % VALUES], moduli[i % MODULI]};
-}
 
 /* An integer of 192 bits in two's complement, as cl/base/arithmetic.h sums products. */
 struct wide {
@@ -121,92 +113,140 @@ static void compute_known_answers(const struct operands *operands, uint64_t answ
 #undef ANSWER
 }
 
-/* ---------------------------------------------------------------- comparing */
+/* ---------------------------------------------------------------- the state of a test */
 
-/* Initial values of the counters, by which cl/base/self_test.cl tests atomic functions. */
-static const struct self_test_counters counters_before = {.least = UINT32_MAX,
-                                                          .common = UINT32_MAX};
-
-/* Outputs that a device gave, or should give. */
-struct outputs {
+/* Everything that the kernel self_test reads and writes. Each member is a buffer of its own. */
+struct test_data {
+    struct operands cases[CASES];
     uint64_t answers[CASES][ANSWERS];
     int8_t bytes[CASES];
     int32_t words[CASES];
     struct self_test_counters counters;
 };
 
-/* Computes what the kernel must store, for all cases: answers, truncated bytes and words, and the
- * results of atomics. Each work-item clears one of 31 bits of `common`, which tests atomic_and. */
-static void compute_known_outputs(const struct operands cases[CASES], struct outputs *known)
-{
-    known->counters = counters_before;
-    for (uint32_t i = 0; i < CASES; i++) {
-        uint64_t b = cases[i].b;
-        uint32_t upper = (uint32_t)(b >> 32) | 1; /* as the kernel: for atomic_min */
-        compute_known_answers(&cases[i], known->answers[i]);
-        known->bytes[i] = (int8_t)b;
-        known->words[i] = (int32_t)b;
-        known->counters.count++;
-        known->counters.sum += (uint32_t)b;
-        known->counters.least = upper < known->counters.least ? upper : known->counters.least;
-        known->counters.common &= ~((uint32_t)1 << i % 31);
+/* The members of struct test_data, in the order of the kernel's arguments. */
+static const struct {
+    size_t offset, bytes;
+} members[] = {
+#define MEMBER(name)                                                             \
+    {                                                                            \
+        offsetof(struct test_data, name), sizeof((struct test_data *)NULL)->name \
     }
+    MEMBER(cases), MEMBER(answers), MEMBER(bytes), MEMBER(words), MEMBER(counters),
+#undef MEMBER
+};
+
+enum { MEMBERS = sizeof members / sizeof *members };
+
+/* A kernel launch with its own buffers, which are its first arguments. */
+struct test_launch {
+    struct launch launch;
+    char options[64];
+    struct launch_argument arguments[MEMBERS + 1];
+    struct buffer buffers[MEMBERS];
+};
+
+/* One run of the self-test. */
+struct self_test {
+    struct healcl_device *device;
+    struct test_launch kernel; /* a launch of the kernel self_test */
+    uint32_t is_first;         /* its last argument: whether nothing has been stored yet */
+    uint32_t repetitions;      /* launches after the first one */
+    struct test_data before;   /* what the buffers hold before the first launch */
+    struct test_data after;    /* what was read from the device */
+};
+
+/* Prepares a test: all cases, and initial values of the counters, by which cl/base/self_test.cl
+ * tests atomic functions. The caller has zeroed the rest. */
+static void init_test(struct self_test *test, struct healcl_device *device)
+{
+    test->device = device;
+    for (size_t i = 0; i < CASES; i++)
+        test->before.cases[i] =
+            (struct operands){values[i % VALUES], values[i / VALUES % VALUES], moduli[i % MODULI]};
+    test->before.counters.least = UINT32_MAX;
+    test->before.counters.common = UINT32_MAX;
 }
 
-/* "mul_hi(0x1, 0x2) is 0x1, not 0x0" */
+/* ---------------------------------------------------------------- comparing */
+
 enum { ANSWER_TEXT_SIZE = sizeof((struct device_info *)NULL)->family_failure };
+
 /* Describes a wrong answer: "mul_hi(0x1, 0x2) is 0x1, not 0x0". answer_table names the function,
  * and by the letters a, b and q its operands. */
 static void answer_text(const struct operands *operands, size_t number, uint64_t answer,
                         uint64_t known, char text[ANSWER_TEXT_SIZE])
 {
+    const uint64_t by_letter[] = {
+        ['a' - 'a'] = operands->a, ['b' - 'a'] = operands->b, ['q' - 'a'] = operands->q};
     size_t used = (size_t)snprintf(text, ANSWER_TEXT_SIZE, "%s(", answer_table[number].name);
-    for (const char *letter = answer_table[number].operands; *letter; letter++) {
-        uint64_t value = *letter == 'a' ? operands->a : operands->b;
-        value = *letter == 'q' ? operands->q : value;
-        used += (size_t)snprintf(text + used, ANSWER_TEXT_SIZE - used, "0x%" PRIx64 "%s", value,
-                                 letter[1] ? ", " : "");
-    }
+    for (const char *letter = answer_table[number].operands; *letter; letter++)
+        used += (size_t)snprintf(text + used, ANSWER_TEXT_SIZE - used, "0x%" PRIx64 "%s",
+                                 by_letter[*letter - 'a'], letter[1] ? ", " : "");
     snprintf(text + used, ANSWER_TEXT_SIZE - used, ") is 0x%" PRIx64 ", not 0x%" PRIx64, answer,
              known);
 }
 
-/* Compares the answers of one case. A wrong answer in plain arithmetic fails the test. One that
- * only some kernel families need only marks these families as failed: the host then runs their
- * steps. The first one is kept for messages. */
-static enum healcl_status compare_answers(struct device_info *info, const struct operands *operands,
-                                          const uint64_t answers[ANSWERS],
-                                          const uint64_t known[ANSWERS], struct healcl_error *error)
+/* Compares the answers of case i with those that the host computes. A wrong answer in plain
+ * arithmetic fails the test. One that only some kernel families need only marks these families as
+ * failed: the host then runs their steps. The first one is kept for messages. */
+static enum healcl_status compare_answers(struct self_test *test, size_t i,
+                                          struct healcl_error *error)
 {
-    for (size_t i = 0; i < ANSWERS; i++) {
+    struct device_info *info = &test->device->info;
+    const struct operands *operands = &test->before.cases[i];
+    const uint64_t *answers = test->after.answers[i];
+    uint64_t known[ANSWERS];
+    compute_known_answers(operands, known);
+    for (size_t j = 0; j < ANSWERS; j++) {
         char text[ANSWER_TEXT_SIZE];
-        if (answers[i] == known[i])
+        if (answers[j] == known[j])
             continue;
-        answer_text(operands, i, answers[i], known[i], text);
-        if (answer_table[i].families == PLAIN)
+        answer_text(operands, j, answers[j], known[j], text);
+        if (answer_table[j].families == PLAIN)
             FAIL_TEST(error, info, "%s", text);
         if (info->failed_families == 0)
             memcpy(info->family_failure, text, sizeof text);
-        info->failed_families |= answer_table[i].families;
+        info->failed_families |= answer_table[j].families;
     }
     return HEALCL_OK;
 }
 
+/* The counters that all launches together must leave. Each work-item of the first launch, which has
+ * one for each case, clears one of 31 bits of `common`, and lowers `least`. That tests atomic_and
+ * and atomic_min. Later launches may have fewer work-items. They only count and sum. */
+static struct self_test_counters known_counters(const struct self_test *test)
+{
+    const struct launch *launch = &test->kernel.launch;
+    const size_t repeated_cases = launch->groups * launch->local_size;
+    struct self_test_counters known = test->before.counters;
+    for (uint32_t i = 0; i < CASES; i++) {
+        const uint64_t b = test->before.cases[i].b;
+        const uint32_t upper = (uint32_t)(b >> 32) | 1; /* as in the kernel */
+        const uint32_t launches = i < repeated_cases ? 1 + test->repetitions : 1;
+        known.count += launches;
+        known.sum += launches * (uint32_t)b;
+        known.least = upper < known.least ? upper : known.least;
+        known.common &= ~((uint32_t)1 << i % 31);
+    }
+    return known;
+}
+
 /* Compares the results of atomic functions. Any work-item may win a compare-and-swap, so the
  * winner's own note must agree with what was stored. */
-static enum healcl_status compare_counters(const struct device_info *info,
-                                           const struct self_test_counters *counters,
-                                           const struct self_test_counters *known,
-                                           struct healcl_error *error)
+static enum healcl_status compare_counters(const struct self_test *test, struct healcl_error *error)
 {
+    const struct device_info *info = &test->device->info;
+    const struct self_test_counters *counters = &test->after.counters;
+    const struct self_test_counters known = known_counters(test);
     const struct {
         const char *name;
         uint32_t actual, known;
     } rows[] = {
-        {"atomic_inc", counters->count, known->count},
-        {"atomic_add", counters->sum, known->sum},
-        {"atomic_min", counters->least, known->least},
-        {"atomic_and", counters->common, known->common},
+        {"atomic_inc", counters->count, known.count},
+        {"atomic_add", counters->sum, known.sum},
+        {"atomic_min", counters->least, known.least},
+        {"atomic_and", counters->common, known.common},
         {"atomic_cmpxchg", counters->winner, counters->first},
     };
     if (counters->first < 1 || counters->first > CASES)
@@ -235,88 +275,72 @@ static uint32_t xorshift_after(uint32_t rounds)
 /* Checks a long loop of one work-item. Some devices end loops early. That is not an error: kernels
  * then use shorter loops (loop_limit of struct device_info). But the loop must not be too short,
  * and its result must fit its length. */
-static enum healcl_status compare_rounds(const struct device_info *info,
-                                         const struct self_test_counters *counters,
-                                         struct healcl_error *error)
+static enum healcl_status compare_rounds(const struct self_test *test, struct healcl_error *error)
 {
-    uint32_t rounds = counters->rounds;
+    const struct device_info *info = &test->device->info;
+    const uint32_t rounds = test->after.counters.rounds, mixed = test->after.counters.mixed;
     if (rounds < ROUNDS_LEAST || rounds > ROUNDS)
         FAIL_TEST(error, info, "a loop of %d rounds ends after %" PRIu32, ROUNDS, rounds);
-    if (counters->mixed != xorshift_after(rounds))
+    if (mixed != xorshift_after(rounds))
         FAIL_TEST(error, info, "%" PRIu32 " rounds of a loop give 0x%" PRIx32 ", not 0x%" PRIx32,
-                  rounds, counters->mixed, xorshift_after(rounds));
+                  rounds, mixed, xorshift_after(rounds));
     return HEALCL_OK;
 }
 
 /* Compares all that the kernel has stored with what it should have stored. */
-static enum healcl_status compare_outputs(struct device_info *info,
-                                          const struct operands cases[CASES],
-                                          const struct outputs *outputs,
-                                          const struct outputs *known, struct healcl_error *error)
+static enum healcl_status compare_data(struct self_test *test, struct healcl_error *error)
 {
     for (size_t i = 0; i < CASES; i++) {
-        TRY(compare_answers(info, &cases[i], outputs->answers[i], known->answers[i], error));
-        if (outputs->bytes[i] != known->bytes[i] || outputs->words[i] != known->words[i])
-            FAIL_TEST(error, info, "int8 %d and int32 %" PRId32 " are stored as %d and %" PRId32,
-                      known->bytes[i], known->words[i], outputs->bytes[i], outputs->words[i]);
+        const int8_t byte = (int8_t)test->before.cases[i].b, stored_byte = test->after.bytes[i];
+        const int32_t word = (int32_t)test->before.cases[i].b, stored_word = test->after.words[i];
+        TRY(compare_answers(test, i, error));
+        if (stored_byte != byte || stored_word != word)
+            FAIL_TEST(error, &test->device->info,
+                      "int8 %d and int32 %" PRId32 " are stored as %d and %" PRId32, byte, word,
+                      stored_byte, stored_word);
     }
-    TRY(compare_counters(info, &outputs->counters, &known->counters, error));
-    return compare_rounds(info, &outputs->counters, error);
+    TRY(compare_counters(test, error));
+    return compare_rounds(test, error);
 }
 
 /* ---------------------------------------------------------------- running */
 
-enum { CASES_BUFFER, ANSWERS_BUFFER, BYTES_BUFFER, WORDS_BUFFER, COUNTERS_BUFFER, BUFFERS };
-
-static const size_t buffer_bytes[BUFFERS] = {
-    CASES * sizeof(struct operands), sizeof((struct outputs *)NULL)->answers,
-    sizeof((struct outputs *)NULL)->bytes, sizeof((struct outputs *)NULL)->words,
-    sizeof((struct outputs *)NULL)->counters};
-
-/* A launch of the kernel. */
-struct test_launch {
-    struct launch launch;
-    char options[64];
-    struct launch_argument arguments[BUFFERS + 1];
-    struct buffer buffers[BUFFERS];
-    uint32_t is_first;
-    uint32_t repetitions; /* launches after the first one */
-};
-
-/* Adds a buffer with these contents, or with any if `given` is NULL, to the launch and to its
- * arguments. The caller releases the launch, also after an error. */
-static enum healcl_status add_buffer(struct healcl_device *device, struct test_launch *test,
+/* Adds a buffer with these contents to a launch and to its arguments. The caller releases the
+ * launch, also after an error. */
+static enum healcl_status add_buffer(struct healcl_device *device, struct test_launch *kernel,
                                      size_t bytes, const void *contents, struct healcl_error *error)
 {
-    struct buffer *buffer = &test->buffers[test->launch.argument_count];
-    if (contents)
-        TRY(device_upload_memory(device, NULL, bytes, contents, buffer, error));
-    else
-        TRY(device_buffer_acquire(device, bytes, false, buffer, error));
-    test->launch.arguments[test->launch.argument_count++].buffer = buffer;
+    struct buffer *buffer = &kernel->buffers[kernel->launch.argument_count];
+    TRY(device_upload_memory(device, NULL, bytes, contents, buffer, error));
+    kernel->launch.arguments[kernel->launch.argument_count++].buffer = buffer;
     return HEALCL_OK;
 }
 
-/* Prepares the launch of the self-test's kernel: its buffers, and a flag by value that says if it
- * is the first launch. Later launches check what earlier ones have stored. */
-static enum healcl_status prepare_launch(struct healcl_device *device,
-                                         const struct operands cases[CASES],
-                                         struct test_launch *test, struct healcl_error *error)
+static void release_launch(struct healcl_device *device, struct test_launch *kernel)
 {
-    /* NULL: the kernel writes them. */
-    const void *const contents[BUFFERS] = {
-        [CASES_BUFFER] = cases, [COUNTERS_BUFFER] = &counters_before};
-    struct launch *launch = &test->launch;
-    *launch = (struct launch){.program = "base/self_test",
-                              .kernel = "self_test",
-                              .options = test->options,
-                              .arguments = test->arguments};
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        device_buffer_release(device, &kernel->buffers[i]);
+}
+
+/* Prepares the first launch of the kernel self_test: its buffers, and a flag by value that says if
+ * it is the first launch. Later launches check what earlier ones have stored. */
+static enum healcl_status prepare_launch(struct self_test *test, struct healcl_error *error)
+{
+    struct healcl_device *device = test->device;
+    struct test_launch *kernel = &test->kernel;
+    struct launch *launch = &kernel->launch;
+    *kernel = (struct test_launch){.launch = {.program = "base/self_test",
+                                              .kernel = "self_test",
+                                              .options = kernel->options,
+                                              .arguments = kernel->arguments}};
     /* CALLED: functions are not inlined, so that they compile faster. */
-    snprintf(test->options, sizeof test->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d", ANSWERS,
-             ROUNDS);
-    for (uint32_t i = 0; i < BUFFERS; i++)
-        TRY(add_buffer(device, test, buffer_bytes[i], contents[i], error));
+    snprintf(kernel->options, sizeof kernel->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d",
+             ANSWERS, ROUNDS);
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        TRY(add_buffer(device, kernel, members[i].bytes,
+                       (const char *)&test->before + members[i].offset, error));
     test->is_first = true;
+    test->repetitions = 0;
     launch->arguments[launch->argument_count++] =
         (struct launch_argument){.value = &test->is_first, .size = sizeof test->is_first};
     /* A power of two up to 64 divides the 512 cases evenly. */
@@ -325,35 +349,27 @@ static enum healcl_status prepare_launch(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-static void release_launch(struct healcl_device *device, struct test_launch *test)
+/* Waits for the device and reads all buffers of the kernel. */
+static enum healcl_status read_data(struct self_test *test, struct healcl_error *error)
 {
-    for (uint32_t i = 0; i < BUFFERS; i++)
-        device_buffer_release(device, &test->buffers[i]);
-}
-
-/* Waits for the device and reads the buffers that the kernel has written. */
-static enum healcl_status read_outputs(struct healcl_device *device, const struct test_launch *test,
-                                       struct outputs *outputs, struct healcl_error *error)
-{
-    void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
-                                    &outputs->counters};
-    for (uint32_t i = ANSWERS_BUFFER; i < BUFFERS; i++)
-        TRY(device_read(device, &test->buffers[i], 0, buffer_bytes[i], results[i], error));
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        TRY(device_read(test->device, &test->kernel.buffers[i], 0, members[i].bytes,
+                        (char *)&test->after + members[i].offset, error));
     return HEALCL_OK;
 }
 
-/* Builds the kernel, runs it once and reads its outputs. device_attach builds it before the span of
+/* Builds the kernel, runs it once and reads its buffers. device_attach builds it before the span of
  * the launch begins. The caller releases the launch. */
-static enum healcl_status run_kernel(struct healcl_device *device,
-                                     const struct operands cases[CASES], struct outputs *outputs,
-                                     struct test_launch *test, struct healcl_error *error)
+static enum healcl_status run_kernel(struct self_test *test, struct healcl_error *error)
 {
-    TRY(prepare_launch(device, cases, test, error));
-    TRY(device_attach(device, &test->launch, &(struct kernel *){NULL}, error));
-    size_t span = trace_begin(device->programs->opening_trace, "self-test", "launch self_test");
-    TRY(device_launch(device, &test->launch, error));
-    TRY(read_outputs(device, test, outputs, error));
-    trace_end(device->programs->opening_trace, span);
+    struct healcl_device *device = test->device;
+    struct trace *trace = device->programs->opening_trace;
+    TRY(prepare_launch(test, error));
+    TRY(device_attach(device, &test->kernel.launch, &(struct kernel *){NULL}, error));
+    size_t span = trace_begin(trace, "self-test", "launch self_test");
+    TRY(device_launch(device, &test->kernel.launch, error));
+    TRY(read_data(test, error));
+    trace_end(trace, span);
     return HEALCL_OK;
 }
 
@@ -430,24 +446,44 @@ static const char *find_wrong_lane(const struct lane_case *lanes, enum multiply 
 }
 
 /* Runs the kernel that tests vectors, compiled for the current way to multiply, and reads its
- * answers. */
+ * answers. The caller releases the launch. */
 static enum healcl_status run_lanes(struct healcl_device *device, const struct lane_case *cases,
                                     uint64_t (*answers)[LANE_ANSWERS][LANES],
-                                    struct test_launch *test, struct healcl_error *error)
+                                    struct test_launch *kernel, struct healcl_error *error)
 {
     const size_t bytes = LANE_CASES * sizeof *answers;
-    test->launch = (struct launch){.program = "base/self_test_lanes",
-                                   .kernel = "self_test_lanes",
-                                   .options = test->options,
-                                   .arguments = test->arguments,
-                                   .groups = LANE_CASES,
-                                   .local_size = 1};
-    snprintf(test->options, sizeof test->options, "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32,
-             LANE_ANSWERS, device->tuning.multiply);
-    TRY(add_buffer(device, test, LANE_CASES * sizeof *cases, cases, error));
-    TRY(add_buffer(device, test, bytes, NULL, error));
-    TRY(device_launch(device, &test->launch, error));
-    return device_read(device, &test->buffers[1], 0, bytes, answers, error);
+    kernel->launch = (struct launch){.program = "base/self_test_lanes",
+                                     .kernel = "self_test_lanes",
+                                     .options = kernel->options,
+                                     .arguments = kernel->arguments,
+                                     .groups = LANE_CASES,
+                                     .local_size = 1};
+    snprintf(kernel->options, sizeof kernel->options,
+             "-D CALLED -D ANSWERS=%d -D MULTIPLY=%" PRIu32, LANE_ANSWERS, device->tuning.multiply);
+    memset(answers, 0, bytes);
+    TRY(add_buffer(device, kernel, LANE_CASES * sizeof *cases, cases, error));
+    TRY(add_buffer(device, kernel, bytes, answers, error));
+    TRY(device_launch(device, &kernel->launch, error));
+    return device_read(device, &kernel->buffers[1], 0, bytes, answers, error);
+}
+
+/* Tests the way to multiply vectors that the device is tuned to use. *wrong: the name of the first
+ * function that gives wrong answers, or NULL. */
+static enum healcl_status find_wrong_function(struct healcl_device *device, const char **wrong,
+                                              struct healcl_error *error)
+{
+    const enum multiply multiply = (enum multiply)device->tuning.multiply;
+    struct lane_case cases[LANE_CASES];
+    uint64_t answers[LANE_CASES][LANE_ANSWERS][LANES];
+    struct test_launch kernel = {.launch = {.groups = 0}};
+    make_lane_cases(cases);
+    *wrong = NULL;
+    enum healcl_status status = run_lanes(device, cases, answers, &kernel, error);
+    release_launch(device, &kernel);
+    TRY(status);
+    for (size_t i = 0; i < LANE_CASES && !*wrong; i++)
+        *wrong = find_wrong_lane(&cases[i], multiply, answers[i]);
+    return HEALCL_OK;
 }
 
 /* Finds a way to multiply vectors that gives right products on this device, if its tuning uses
@@ -455,19 +491,11 @@ static enum healcl_status run_lanes(struct healcl_device *device, const struct l
  * without vectors, which ends the loop. */
 static enum healcl_status test_lanes(struct healcl_device *device, struct healcl_error *error)
 {
-    struct lane_case cases[LANE_CASES];
-    uint64_t answers[LANE_CASES][LANE_ANSWERS][LANES];
     struct device_info *info = &device->info;
-    make_lane_cases(cases);
     while (tuning_has_vectors(&device->tuning)) {
         const uint32_t multiply = device->tuning.multiply, bit = UINT32_C(1) << multiply;
-        const char *wrong = NULL;
-        struct test_launch test = {.repetitions = 0};
-        enum healcl_status status = run_lanes(device, cases, answers, &test, error);
-        release_launch(device, &test);
-        TRY(status);
-        for (size_t i = 0; i < LANE_CASES && !wrong; i++)
-            wrong = find_wrong_lane(&cases[i], (enum multiply)multiply, answers[i]);
+        const char *wrong;
+        TRY(find_wrong_function(device, &wrong, error));
         if (!wrong) {
             info->multiply_right |= bit;
             return HEALCL_OK;
@@ -491,16 +519,20 @@ enum {
     SAMPLE_NS_MOST = 50000000, /* of a device where launches are long: nothing is to be gained */
 };
 
-/* Measures launches of which each depends on the one before. The best sample counts. On a slow
- * device one sample is enough. */
-static enum healcl_status time_launches(struct healcl_device *device, struct test_launch *test,
+/* Measures launches of which each depends on the one before, in a queue that lets `at_once`
+ * launches overlap. The best sample counts. On a slow device one sample is enough. */
+static enum healcl_status time_launches(struct self_test *test, uint32_t at_once,
                                         uint64_t *nanoseconds, struct healcl_error *error)
 {
+    struct healcl_device *device = test->device;
+    struct device_tuning tuning = device->tuning;
+    tuning.launches_at_once = at_once;
+    TRY(device_set_tuning(device, &tuning, error));
     *nanoseconds = UINT64_MAX;
     for (int sample = 0; sample < SAMPLES; sample++) {
         uint64_t start = monotonic_nanoseconds();
         for (int i = 0; i < LAUNCHES; i++)
-            TRY(device_launch(device, &test->launch, error));
+            TRY(device_launch(device, &test->kernel.launch, error));
         test->repetitions += LAUNCHES;
         TRY(device_finish(device, error));
         uint64_t spent = monotonic_nanoseconds() - start;
@@ -514,104 +546,100 @@ static enum healcl_status time_launches(struct healcl_device *device, struct tes
 /* Measures if an out-of-order queue costs nothing even if launches depend on each other. Then such
  * a queue is used, and independent launches may overlap. Intel's driver for CPUs takes 1.4 times as
  * long in such a queue, PoCL 0.95 times. */
-static enum healcl_status find_overlap(struct healcl_device *device, struct test_launch *test,
-                                       bool *overlap, struct healcl_error *error)
+static enum healcl_status find_overlap(struct self_test *test, bool *overlap,
+                                       struct healcl_error *error)
 {
-    const uint32_t launches_at_once[2] = {1, LAUNCHES_AT_ONCE_MAX}; /* in order; out of order */
-    uint64_t times[2] = {0, UINT64_MAX};
+    const struct device_info *info = &test->device->info;
+    struct launch *launch = &test->kernel.launch;
+    uint64_t in_order, out_of_order;
     *overlap = false;
-    if (!device->info.out_of_order || !(device->info.type & CL_DEVICE_TYPE_CPU) ||
-        device->info.compute_units == 1)
+    if (!info->out_of_order || !(info->type & CL_DEVICE_TYPE_CPU) || info->compute_units == 1)
         return HEALCL_OK;
     test->is_first = false;
-    if (test->launch.groups > GROUPS)
-        test->launch.groups = GROUPS;
-    for (int i = 0; i < 2 && times[0] < SAMPLE_NS_MOST; i++) {
-        struct device_tuning tuning = device->tuning;
-        tuning.launches_at_once = launches_at_once[i];
-        TRY(device_set_tuning(device, &tuning, error));
-        TRY(time_launches(device, test, &times[i], error));
-    }
-    *overlap = times[1] / 9 < times[0] / 8; /* less than 9/8 of the time in order */
+    launch->groups = launch->groups < GROUPS ? launch->groups : GROUPS;
+    TRY(time_launches(test, 1, &in_order, error));
+    if (in_order >= SAMPLE_NS_MOST)
+        return HEALCL_OK;
+    TRY(time_launches(test, LAUNCHES_AT_ONCE_MAX, &out_of_order, error));
+    *overlap = out_of_order / 9 < in_order / 8; /* less than 9/8 of the time in order */
     return HEALCL_OK;
 }
 
-/* Checks what the retried_limit launches of find_overlap have stored together. Each launch compares
- * what the one before it stored, so launches that run too early are found. */
-static enum healcl_status compare_repetitions(struct healcl_device *device,
-                                              const struct operands cases[CASES],
-                                              const struct test_launch *test,
-                                              struct outputs *outputs, struct outputs *known,
-                                              struct healcl_error *error)
+/* Checks what the repeated launches of find_overlap have stored together. Each launch compares what
+ * the one before it stored, so launches that run too early are found. */
+static enum healcl_status compare_repetitions(struct self_test *test, struct healcl_error *error)
 {
-    const size_t items = test->launch.groups * test->launch.local_size;
-    for (size_t i = 0; i < items; i++) {
-        known->counters.count += test->repetitions;
-        known->counters.sum += test->repetitions * (uint32_t)cases[i].b;
-    }
-    struct operands read[CASES];
-    TRY(read_outputs(device, test, outputs, error));
-    TRY(device_read(device, &test->buffers[CASES_BUFFER], 0, sizeof read, read, error));
-    if (memcmp(read, cases, sizeof read) != 0)
-        FAIL_TEST(error, &device->info, "%" PRIu32 " launches have changed their inputs",
-                  test->repetitions);
-    if (outputs->counters.changed != 0)
-        FAIL_TEST(error, &device->info,
+    const struct device_info *info = &test->device->info;
+    if (test->repetitions == 0)
+        return HEALCL_OK;
+    TRY(read_data(test, error));
+    if (memcmp(test->after.cases, test->before.cases, sizeof test->before.cases) != 0)
+        FAIL_TEST(error, info, "%" PRIu32 " launches have changed their inputs", test->repetitions);
+    if (test->after.counters.changed != 0)
+        FAIL_TEST(error, info,
                   "%" PRIu32 " work-items of %" PRIu32
                   " launches read other values than the launch before had stored",
-                  outputs->counters.changed, test->repetitions);
-    return compare_outputs(&device->info, cases, outputs, known, error);
+                  test->after.counters.changed, test->repetitions);
+    return compare_data(test, error);
 }
 
-/* Runs all parts of the self-test with one set of compiler options. *runs: whether kernels could be
- * built and run; if so, an error means wrong answers. Findings go to device->info. */
-static enum healcl_status run_and_compare(struct healcl_device *device, struct outputs *outputs,
-                                          struct outputs *known, bool *runs,
-                                          struct healcl_error *error)
+/* ---------------------------------------------------------------- all parts */
+
+/* Tests what kernels compute. *runs: whether kernels could be built and run; if so, an error means
+ * wrong answers. The caller releases the launch. */
+static enum healcl_status test_answers(struct self_test *test, bool *runs,
+                                       struct healcl_error *error)
 {
-    struct operands cases[CASES];
-    struct test_launch test = {.repetitions = 0};
-    bool overlap = false;
-    device->info.failed_families = 0;
-    device->info.multiply_right = device->info.multiply_wrong = 0;
-    make_cases(cases);
-    compute_known_outputs(cases, known);
+    struct healcl_device *device = test->device;
+    const struct device_info *info = &device->info;
     enum healcl_status status = device_try_map(device, error);
-    THEN(status, run_kernel(device, cases, outputs, &test, error));
+    THEN(status, run_kernel(test, error));
     *runs = status == HEALCL_OK;
-    THEN(status, compare_outputs(&device->info, cases, outputs, known, error));
+    THEN(status, compare_data(test, error));
     if (status == HEALCL_OK) {
         status = test_lanes(device, error);
         *runs = status == HEALCL_OK || device->programs->package;
     }
     if (!*runs)
-        error_prefix(error, "device %u:%u %s: self-test: ", device->info.platform_index,
-                     device->info.device_index, device->info.name);
+        error_prefix(error, "device %u:%u %s: self-test: ", info->platform_index,
+                     info->device_index, info->name);
+    return status;
+}
+
+/* Runs all parts of the self-test with one set of compiler options. *runs: as for test_answers.
+ * Findings go to device->info. */
+static enum healcl_status run_and_compare(struct self_test *test, bool *runs,
+                                          struct healcl_error *error)
+{
+    struct healcl_device *device = test->device;
     struct trace *trace = device->programs->opening_trace;
+    bool overlap = false;
+    device->info.failed_families = 0;
+    device->info.multiply_right = device->info.multiply_wrong = 0;
+    enum healcl_status status = test_answers(test, runs, error);
     size_t span = trace_begin(trace, "self-test", "find out whether launches may overlap");
-    THEN(status, find_overlap(device, &test, &overlap, error));
-    if (status == HEALCL_OK && test.repetitions > 0)
-        status = compare_repetitions(device, cases, &test, outputs, known, error);
+    THEN(status, find_overlap(test, &overlap, error));
+    THEN(status, compare_repetitions(test, error));
     trace_end(trace, span);
-    release_launch(device, &test);
+    release_launch(device, &test->kernel);
     TRY(status);
-    const uint32_t rounds = outputs->counters.rounds;
+    const uint32_t rounds = test->after.counters.rounds;
     return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, error);
 }
 
 /* Repeats the self-test with fewer and fewer compiler features (enum compiler_limit), until kernels
  * run. If the process crashes in a compiler, the next process begins behind the feature that was
  * noted last. After a failure with a cached binary, tries once more from source. */
-static enum healcl_status try_compilers(struct healcl_device *device, struct outputs *outputs,
-                                        struct healcl_error *error)
+static enum healcl_status try_compilers(struct self_test *test, struct healcl_error *error)
 {
+    struct healcl_device *device = test->device;
     bool runs = false;
     uint32_t retried_limit = UINT32_MAX; /* that was tried again without cached binaries: none */
     for (uint32_t limit = trial_first();; healcl_error_clear(error)) {
+        const bool is_last = limit >= COMPILER_NOT_OPTIMIZING;
         device->info.compiler_limit = limit;
-        trial_note(limit < COMPILER_NOT_OPTIMIZING ? limit + 1
-                                                   : 0); /* where to begin after a crash */
-        enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], &runs, error);
+        trial_note(is_last ? 0 : limit + 1); /* where to begin after a crash */
+        enum healcl_status status = run_and_compare(test, &runs, error);
         trial_note(0);
         /* It has passed, or failed for a reason that is not the device's, such as host memory. */
         if (status != HEALCL_DEVICE && (status != HEALCL_OK || device->info.failed_families == 0))
@@ -619,7 +647,7 @@ static enum healcl_status try_compilers(struct healcl_device *device, struct out
         const bool had_binary = device_programs_discard(device) && !device->programs->package;
         if (had_binary && retried_limit != limit)
             retried_limit = limit; /* once more with the same limit, from source */
-        else if (runs || limit >= COMPILER_NOT_OPTIMIZING)
+        else if (runs || is_last)
             return status;
         else
             limit++;
@@ -630,13 +658,14 @@ static enum healcl_status try_compilers(struct healcl_device *device, struct out
  */
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
 {
-    struct outputs *outputs = calloc(2, sizeof *outputs); /* the device's, and the right ones */
-    NEED_MEMORY(outputs, error);
+    struct self_test *test = calloc(1, sizeof *test);
+    NEED_MEMORY(test, error);
+    init_test(test, device);
     device->programs->distrusted = false;
-    enum healcl_status status = try_compilers(device, outputs, error);
+    enum healcl_status status = try_compilers(test, error);
     device->programs->distrusted = status != HEALCL_OK;
     device_pool_empty(device);
-    free(outputs);
+    free(test);
     return status;
 }
 
