@@ -120,7 +120,7 @@ static int test_in_child(int file)
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     (void)file;
-    (void)device_open_tested(&opencl_loader, DEVICE_SELECTOR(subject), &device, &error);
+    (void)!healcl_device_open(DEVICE_SELECTOR(subject), &device, &error);
     healcl_device_close(device);
     return end_error(&error, false);
 }
@@ -167,8 +167,7 @@ static int measure_in_child(int file)
     struct roofline roofline;
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status =
-        device_open_tested(&opencl_loader, DEVICE_SELECTOR(subject), &device, &error);
+    enum healcl_status status = healcl_device_open(DEVICE_SELECTOR(subject), &device, &error);
     THEN(status, device_measure(device, false, &rates, &error));
     if (status != HEALCL_OK)
         rates = (struct device_rates){0};

@@ -16,29 +16,29 @@
 #include "core/file.h"
 #include "opencl/internal.h"
 
-/* Creates a program from a binary and builds it. Returns OpenCL's code. *call names the function
- * that returned it, for the error message. The caller releases *program. */
-static cl_int binary_create(const struct healcl_device *device, const unsigned char *data,
-                            size_t bytes, const char *options, cl_program *program,
-                            const char **call)
+/* Creates a program from a binary and builds it. The caller releases *program. After an error it is
+ * unchanged. */
+static enum healcl_status binary_create(const struct healcl_device *device,
+                                        const unsigned char *data, size_t bytes,
+                                        const char *options, cl_program *program,
+                                        struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
-    cl_int code = CL_SUCCESS, binary_code = CL_SUCCESS; /* of the call; of this device's binary */
-    *call = "clCreateProgramWithBinary";
+    cl_int call_code = CL_SUCCESS, binary_code = CL_SUCCESS;
     cl_program id = cl->clCreateProgramWithBinary(device->context, 1, &device->info.device_id,
-                                                  &bytes, &data, &binary_code, &code);
-    if (code != CL_SUCCESS)
-        return code;
-    code = binary_code;
+                                                  &bytes, &data, &binary_code, &call_code);
+    TRY_CL(error, "clCreateProgramWithBinary", call_code);
+    const char *function = "clCreateProgramWithBinary";
+    cl_int code = binary_code;
     if (code == CL_SUCCESS) {
-        *call = "clBuildProgram";
+        function = "clBuildProgram";
         code = WAIT_CL(cl, clBuildProgram, id, 1, &device->info.device_id, options, NULL, NULL);
     }
-    if (code == CL_SUCCESS)
-        *program = id;
-    else
+    if (code != CL_SUCCESS)
         (void)cl->clReleaseProgram(id);
-    return code;
+    TRY_CL(error, function, code);
+    *program = id;
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- in the cache */
@@ -48,11 +48,9 @@ static cl_int binary_create(const struct healcl_device *device, const unsigned c
 bool binary_load(struct healcl_device *device, struct device_program *program, const char *options)
 {
     size_t bytes = 0;
-    const char *call = ""; /* unused: a failure is not reported */
     unsigned char *data = cache_read(program->binary_name, &bytes);
-    program->loaded =
-        data && bytes > 0 &&
-        binary_create(device, data, bytes, options, &program->id, &call) == CL_SUCCESS;
+    program->loaded = data && bytes > 0 &&
+                      binary_create(device, data, bytes, options, &program->id, NULL) == HEALCL_OK;
     free(data);
     return program->loaded;
 }
@@ -134,17 +132,17 @@ void binaries_decide(struct healcl_device *device)
 /* ---------------------------------------------------------------- in a package */
 
 /* In a package, one image may hold the kernels of all programs, as an FPGA's does. If another
- * program has loaded the image already, takes a reference to its cl_program. Any failure code makes
- * the caller load the image itself. */
-static cl_int share_image(const struct healcl_device *device, struct device_program *program)
+ * program has loaded the image already, takes a reference to its cl_program. Otherwise, or if that
+ * fails, returns false: the caller then loads the image. */
+static bool share_image(const struct healcl_device *device, struct device_program *program)
 {
     const struct device_program *loaded = device->shared->programs;
-    for (; loaded; loaded = loaded->next)
-        if (loaded->symbol_prefix && device->cl->clRetainProgram(loaded->id) == CL_SUCCESS) {
-            program->id = loaded->id;
-            return CL_SUCCESS;
-        }
-    return CL_INVALID_PROGRAM;
+    while (loaded && !loaded->symbol_prefix)
+        loaded = loaded->next;
+    if (!loaded || device->cl->clRetainProgram(loaded->id) != CL_SUCCESS)
+        return false;
+    program->id = loaded->id;
+    return true;
 }
 
 /* Loads a program from the handle's package: from the image shared by several programs, or from the
@@ -161,16 +159,14 @@ enum healcl_status binary_load_packaged(struct healcl_device *device,
                  "program '%s' with options '%s' is not in " PATH_FORMAT
                  ": make another with healcl compile",
                  program->name, program->all_options, package->path);
-    const char *call = "";
-    cl_int code = CL_SUCCESS;
-    if (!symbol_prefix || share_image(device, program) != CL_SUCCESS)
-        code = binary_create(device, member->data, member->bytes, "", &program->id, &call);
-    if (code != CL_SUCCESS) {
-        (void)opencl_error(error, code, call, __FILE__, __LINE__);
+    enum healcl_status status = HEALCL_OK;
+    if (!symbol_prefix || !share_image(device, program))
+        status = binary_create(device, member->data, member->bytes, "", &program->id, error);
+    if (status != HEALCL_OK) {
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
-        if (!is_out_of_memory(code))
-            error_because(error, HEALCL_CAUSE_UNSUPPORTED);
-        return HEALCL_DEVICE;
+        if (error && !is_out_of_memory(error->opencl_code))
+            error->cause = HEALCL_CAUSE_UNSUPPORTED;
+        return status;
     }
     program->symbol_prefix = symbol_prefix;
     program->loaded = true;

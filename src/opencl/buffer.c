@@ -304,21 +304,21 @@ static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
     return has_slabs && rounded <= PART_BYTES_MAX ? rounded : 0;
 }
 
-/* Allocates a new slab for later parts. The old one is freed with its last part. If the device is
- * out of memory, DEVICE_ATTEMPTS empties the pool and tries again. */
-static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)
+/* Creates memory by OpenCL, outside of the pool. If the device is out of memory, empties the pool
+ * and tries again. host: the initial contents if flags has CL_MEM_COPY_HOST_PTR, or NULL. *memory
+ * is NULL after an error. */
+enum healcl_status device_create_memory(struct healcl_device *device, cl_mem_flags flags,
+                                        uint64_t bytes, void *host, cl_mem *memory,
+                                        struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
-    leave_slab(device);
     DEVICE_ATTEMPTS(device, code)
     {
-        device->slab =
-            device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, SLAB_BYTES, NULL, &code);
+        *memory = device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host, &code);
         if (code != CL_SUCCESS)
-            device->slab = NULL;
+            *memory = NULL;
     }
     TRY_CL(error, "clCreateBuffer", code);
-    device->slab_used = 0;
     return HEALCL_OK;
 }
 
@@ -328,8 +328,12 @@ static enum healcl_status begin_slab(struct healcl_device *device, struct healcl
 static enum healcl_status create_part(struct healcl_device *device, uint64_t bytes,
                                       struct buffer *part, struct healcl_error *error)
 {
-    if (!device->slab || device->slab_used + bytes > SLAB_BYTES)
-        TRY(begin_slab(device, error));
+    if (!device->slab || device->slab_used + bytes > SLAB_BYTES) {
+        leave_slab(device); /* it is freed with its last part */
+        TRY(device_create_memory(device, CL_MEM_READ_WRITE, SLAB_BYTES, NULL, &device->slab,
+                                 error));
+        device->slab_used = 0;
+    }
     const cl_buffer_region region = {.origin = (size_t)device->slab_used, .size = (size_t)bytes};
     cl_int code = CL_SUCCESS;
     cl_mem memory = device->cl->clCreateSubBuffer(device->slab, CL_MEM_READ_WRITE,

@@ -313,16 +313,15 @@ void device_build_beside(struct healcl_device *device, char *const *arguments, s
     _Atomic uint32_t *states = process_shared(programs * sizeof *states);
     for (size_t i = 0; states && i < programs; i++) {
         char *const *words = arguments + PROGRAM_WORDS * i;
-        const struct launch launch = {.program = words[0],
-                                      .kernel = "",
-                                      .options = words[1],
-                                      .local_size = strtoul(words[2], NULL, 10)};
+        const struct launch launch = {
+            .program = words[0], .options = words[1], .local_size = strtoul(words[2], NULL, 10)};
         if (!take_program(states, i))
             continue;
-        if (kernel_find(device, &launch, NULL) == HEALCL_OK) {
-            struct device_program *program = device->programs->kernels->program;
+        struct device_program *program;
+        if (program_find(device, &launch, &program, NULL) == HEALCL_OK) {
             (void)!build_or_load(device, program, NULL); /* one thread: no lock is needed */
             program_save(device, program);
+            program_leave(device, program);
         }
         states[i] = BUILT;
     }

@@ -291,10 +291,8 @@ static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem 
 static enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
                                              bool *advance, struct healcl_error *error)
 {
-    cl_int code = CL_SUCCESS;
-    cl_mem memory =
-        device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &code);
-    TRY_CL(error, "clCreateBuffer", code);
+    cl_mem memory;
+    TRY(device_create_memory(device, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &memory, error));
     enum healcl_status status = HEALCL_OK;
     uint64_t first_time = 0;
     for (int i = 0; i < CLOCK_READINGS && status == HEALCL_OK; i++) {

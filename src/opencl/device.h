@@ -23,8 +23,7 @@ struct device_info {
     uint32_t platform_index, device_index; /* as in the selector "0:1" */
     cl_platform_id platform_id;
     cl_device_id device_id;
-    cl_int fault;           /* of the query that failed and left the rest unknown, or CL_SUCCESS */
-    const char *fault_call; /* its function */
+    cl_int fault; /* of clGetDeviceInfo, which left the rest unknown, or CL_SUCCESS */
     char platform[128], platform_version[128];
     char name[256], vendor[128], driver[128];
     char architecture[64]; /* "sm_90", "gfx90a"; the name if the driver does not report it */
@@ -41,7 +40,7 @@ struct device_info {
     size_t max_parameter_bytes;   /* of a kernel's arguments */
     uint32_t base_alignment_bits; /* of sub-buffers */
     uint32_t double_width;        /* of vectors of doubles; 0: it has no doubles */
-    bool available, compiler_available, little_endian, unified_memory;
+    cl_bool available, compiler_available, little_endian, unified_memory;
     bool packaged;     /* its programs come from a package */
     bool out_of_order; /* queues can be */
     /* After this many rounds of all its loops, a work-item's loops end without an error. 0: the

@@ -85,6 +85,12 @@ bool device_recovers(struct healcl_device *device, cl_int code);
 #define DEVICE_ATTEMPTS(device, code) \
     for (int attempt = 0; attempt == 0 || (device_recovers(device, code) && attempt < 2); attempt++)
 
+/* Creates memory outside of the pool. host: what is copied to it with CL_MEM_COPY_HOST_PTR, or
+ * NULL. The caller releases *memory. If the device is out of memory, as device_buffer_acquire. */
+enum healcl_status device_create_memory(struct healcl_device *device, cl_mem_flags flags,
+                                        uint64_t bytes, void *host, cl_mem *memory,
+                                        struct healcl_error *error);
+
 /* The bytes that are allocated for a buffer of `bytes` bytes. Few distinct sizes occur, to let
  * later buffers reuse the memory. */
 uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);

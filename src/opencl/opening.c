@@ -3,9 +3,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- tested */
+
+/* Whether the device must be tested before use. Not if an earlier test that it passed tried the way
+ * to multiply vectors that it is tuned to use. A package is tested each time: its image may be the
+ * whole device, as an FPGA's is. */
+static bool needs_test(const struct healcl_device *device)
+{
+    char reason[SELF_TEST_REASON_SIZE];
+    if (device->programs->package ||
+        self_test_read_cached(&device->info, reason) != SELF_TEST_PASSED)
+        return true;
+    const bool way_is_right = device->info.multiply_right >> device->tuning.multiply & 1;
+    return tuning_has_vectors(&device->tuning) && !way_is_right;
+}
+
+/* Runs the self-test, measures if binaries are cheap, and caches the outcome. trace: for spans, or
+ * NULL. */
+static enum healcl_status test_and_cache(struct healcl_device *device, struct trace *trace,
+                                         struct healcl_error *error)
+{
+    struct healcl_error failure = {.status = HEALCL_OK};
+    const uint64_t start = monotonic_nanoseconds();
+    const size_t span = trace_begin(trace, "start-up", "self-test");
+    device->programs->opening_trace = trace;
+    enum healcl_status status = self_test_run(device, &failure);
+    device->info.binaries_are_cheap =
+        status == HEALCL_OK && device->info.type & CL_DEVICE_TYPE_CPU && binaries_are_cheap(device);
+    self_test_cache(device, status, &failure);
+    /* Reports of a run's memory do not include the test's. */
+    device->bytes_peak = device->used_peak = 0;
+    if (status != HEALCL_OK)
+        error_move(error, &failure);
+    device->programs->opening_trace = NULL;
+    trace_end(trace, span);
+    device->programs->self_test_nanoseconds = monotonic_nanoseconds() - start;
+    return status;
+}
 
 /* Opens a device, and runs the self-test unless an earlier result is cached. While the test runs,
  * child processes already build the programs of the plan. If the test finds that other kernels must
@@ -17,7 +54,6 @@ static enum healcl_status open_and_test(const struct opencl *cl,
 {
     static const struct device_opening no_options;
     struct healcl_device *opened;
-    char reason[SELF_TEST_REASON_SIZE];
     enum healcl_status status = HEALCL_OK;
     *device = NULL;
     if (!opening)
@@ -27,13 +63,11 @@ static enum healcl_status open_and_test(const struct opencl *cl,
     const struct device_info *info = &opened->info;
     programs->ahead.board = opening->board;
     programs->builder = opening->builder;
-    /* A package is tested each time: its image may be the whole device, as an FPGA's is. */
-    if (programs->package || self_test_read_cached(info, reason) != SELF_TEST_PASSED ||
-        !self_test_covers(opened)) {
+    if (needs_test(opened)) {
         device_log(opened, "%s is tested%s", info->name,
                    programs->package ? "" : ", as it has not been before");
         device_build_ahead(opened, &opening->lister, opening->trace);
-        status = self_test_run_and_cache(opened, opening->trace, error);
+        status = test_and_cache(opened, opening->trace, error);
         binaries_decide(opened);
         if (info->failed_families || info->multiply_wrong || info->compiler_limit)
             device_build_abandon(opened); /* the plan will use other kernels */
@@ -61,13 +95,6 @@ enum healcl_status device_open_for_run(const struct opencl *cl,
     enum healcl_status status = open_and_test(cl, options, opening, device, error);
     opening_end();
     return status;
-}
-
-enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                      struct healcl_device **device, struct healcl_error *error)
-{
-    return device_open_for_run(cl, &(struct healcl_device_options){.selector = selector}, NULL,
-                               device, error);
 }
 
 /* ---------------------------------------------------------------- for callers of the library */
@@ -103,8 +130,8 @@ enum healcl_status healcl_device_open_with(const struct healcl_device_options *o
 enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,
                                       struct healcl_error *error)
 {
-    NEED(device, error);
-    return device_open_tested(&opencl_loader, selector, device, error);
+    return healcl_device_open_with(&(struct healcl_device_options){.selector = selector}, device,
+                                   error);
 }
 
 /* What the library's callers see of a device: a copy, which does not depend on the list of devices.

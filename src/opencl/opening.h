@@ -24,11 +24,6 @@ enum healcl_status device_open(const struct opencl *cl, const char *selector,
 enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
                                       struct healcl_error *error);
 
-/* As device_open, then runs the self-test and caches its result. Skips the test if the cache says
- * that the device has passed. Errors: those of both. */
-enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                      struct healcl_device **device, struct healcl_error *error);
-
 /* Memory shared by a run and the process that compiles ahead of it: the kernel or program that each
  * of them is compiling, identified by a hash; 0 for none. */
 struct compile_board {
@@ -43,7 +38,8 @@ struct device_opening {
     struct program_lister lister; /* for device_build_ahead; list may be NULL */
 };
 
-/* As device_open_tested, with options; opening may be NULL. */
+/* As device_open, with all options. Then runs the self-test and caches its result. Skips the test
+ * if the cache says that the device has passed. opening may be NULL. Errors: those of both. */
 enum healcl_status device_open_for_run(const struct opencl *cl,
                                        const struct healcl_device_options *options,
                                        const struct device_opening *opening,
@@ -58,13 +54,6 @@ enum healcl_status device_open_for_run(const struct opencl *cl,
  * there counts only if the source, built anew, fails too. Errors: HEALCL_DEVICE, also where an
  * answer is wrong: device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error);
-
-/* Runs it and keeps what came out; trace: for its spans, or NULL. */
-enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct trace *trace,
-                                           struct healcl_error *error);
-
-/* Whether the test that was passed tried the device's way to multiply vectors. */
-bool self_test_covers(const struct healcl_device *device);
 
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 

@@ -69,17 +69,16 @@ static cl_int platform_text(const struct opencl *cl, cl_platform_id platform, cl
     return code;
 }
 
+/* A row asks the driver for one field of struct device_info. */
 struct query {
     cl_device_info what;
-    enum { QUERY_PLATFORM, QUERY_TEXT, QUERY_NUMBER, QUERY_FLAG } kind;
-    size_t offset, size; /* of the field in struct device_info */
+    enum { QUERY_NUMBER, QUERY_TEXT } kind;
+    size_t offset, size; /* of the field */
 };
 
 #define FIELD(name) offsetof(struct device_info, name), sizeof(((struct device_info *)0)->name)
 
 static const struct query queries[] = {
-    {CL_PLATFORM_NAME, QUERY_PLATFORM, FIELD(platform)},
-    {CL_PLATFORM_VERSION, QUERY_PLATFORM, FIELD(platform_version)},
     {CL_DEVICE_NAME, QUERY_TEXT, FIELD(name)},
     {CL_DEVICE_VENDOR, QUERY_TEXT, FIELD(vendor)},
     {CL_DRIVER_VERSION, QUERY_TEXT, FIELD(driver)},
@@ -97,34 +96,23 @@ static const struct query queries[] = {
     {CL_DEVICE_MAX_PARAMETER_SIZE, QUERY_NUMBER, FIELD(max_parameter_bytes)},
     {CL_DEVICE_MEM_BASE_ADDR_ALIGN, QUERY_NUMBER, FIELD(base_alignment_bits)},
     {CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, QUERY_NUMBER, FIELD(double_width)},
-    {CL_DEVICE_AVAILABLE, QUERY_FLAG, FIELD(available)},
-    {CL_DEVICE_COMPILER_AVAILABLE, QUERY_FLAG, FIELD(compiler_available)},
-    {CL_DEVICE_ENDIAN_LITTLE, QUERY_FLAG, FIELD(little_endian)},
-    {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_FLAG, FIELD(unified_memory)},
+    {CL_DEVICE_AVAILABLE, QUERY_NUMBER, FIELD(available)},
+    {CL_DEVICE_COMPILER_AVAILABLE, QUERY_NUMBER, FIELD(compiler_available)},
+    {CL_DEVICE_ENDIAN_LITTLE, QUERY_NUMBER, FIELD(little_endian)},
+    {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_NUMBER, FIELD(unified_memory)},
 };
 
-/* Asks the driver for one field of info. The field lies at row->offset in the struct. Sets
- * fault_call to the function that is called, for messages about a failure. */
+/* Asks the driver for the field of info that a row describes. Returns OpenCL's code. */
 static cl_int query(const struct opencl *cl, struct device_info *info, const struct query *row)
 {
     char *field = (char *)info + row->offset;
     char text[TEXT_MAX] = "";
-    cl_bool flag = CL_FALSE;
-    cl_int code = CL_SUCCESS;
-    info->fault_call = row->kind == QUERY_PLATFORM ? "clGetPlatformInfo" : "clGetDeviceInfo";
-    switch (row->kind) {
-    case QUERY_PLATFORM: return platform_text(cl, info->platform_id, row->what, field, row->size);
-    case QUERY_TEXT:
+    cl_int code;
+    if (row->kind == QUERY_TEXT) {
         code = cl->clGetDeviceInfo(info->device_id, row->what, sizeof text - 1, text, NULL);
         copy_text(field, row->size, text);
-        break;
-    case QUERY_NUMBER:
+    } else {
         code = cl->clGetDeviceInfo(info->device_id, row->what, row->size, field, NULL);
-        break;
-    case QUERY_FLAG:
-        code = cl->clGetDeviceInfo(info->device_id, row->what, sizeof flag, &flag, NULL);
-        *(bool *)(void *)field = flag != CL_FALSE;
-        break;
     }
     /* OpenCL 1.0 lacks these: then the field stays 0 or "". */
     const bool is_optional = row->what == CL_DEVICE_OPENCL_C_VERSION ||
@@ -178,10 +166,9 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
 
 /* ---------------------------------------------------------------- the list */
 
-/* Adds a platform that cannot list its devices, with the call that failed. Other platforms stay
- * usable, so this is not an error. */
-static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id platform,
-                                    uint32_t platform_index, const char *call, cl_int code,
+/* Adds a platform that cannot list its devices, with the call that failed and its code. Other
+ * platforms stay usable, so this is not an error. common: what is known about the platform. */
+static enum healcl_status add_fault(const struct device_info *common, const char *call, cl_int code,
                                     struct device_listing *listing, struct healcl_error *error)
 {
     struct platform_fault *faults =
@@ -189,17 +176,17 @@ static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id plat
     NEED_MEMORY(faults, error);
     listing->faults = faults;
     struct platform_fault *fault = &faults[listing->fault_count++];
-    *fault = (struct platform_fault){.platform_index = platform_index, .call = call, .code = code};
-    (void)platform_text(cl, platform, CL_PLATFORM_NAME, fault->platform, sizeof fault->platform);
+    *fault = (struct platform_fault){
+        .platform_index = common->platform_index, .call = call, .code = code};
+    memcpy(fault->platform, common->platform, sizeof fault->platform);
     return HEALCL_OK;
 }
 
 /* Adds all devices of a platform to the list, each with what its driver reports. A device that
- * fails a query is listed too, with the fault. */
-static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id platform,
-                                      uint32_t platform_index, const cl_device_id *ids,
-                                      cl_uint count, struct device_listing *listing,
-                                      struct healcl_error *error)
+ * fails a query is listed too, with the fault. common: the fields that all of them share. */
+static enum healcl_status add_devices(const struct opencl *cl, const struct device_info *common,
+                                      const cl_device_id *ids, cl_uint count,
+                                      struct device_listing *listing, struct healcl_error *error)
 {
     struct device_info *devices =
         realloc(listing->devices, (listing->count + count) * sizeof *devices);
@@ -207,10 +194,9 @@ static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id pl
     listing->devices = devices;
     for (cl_uint i = 0; i < count; i++) {
         struct device_info *info = &devices[listing->count++];
-        *info = (struct device_info){.platform_index = platform_index,
-                                     .device_index = i,
-                                     .platform_id = platform,
-                                     .device_id = ids[i]};
+        *info = *common;
+        info->device_index = i;
+        info->device_id = ids[i];
         info->fault = query_device(cl, info);
     }
     return HEALCL_OK;
@@ -223,17 +209,21 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
                                         uint32_t platform_index, struct device_listing *listing,
                                         struct healcl_error *error)
 {
+    struct device_info common = {.platform_index = platform_index, .platform_id = platform};
     cl_uint count = 0;
     cl_device_id *ids = NULL;
-    char name[sizeof listing->empty_platform] = "";
-    cl_int code = platform_text(cl, platform, CL_PLATFORM_NAME, name, sizeof name);
+    cl_int code =
+        platform_text(cl, platform, CL_PLATFORM_NAME, common.platform, sizeof common.platform);
+    if (code == CL_SUCCESS)
+        code = platform_text(cl, platform, CL_PLATFORM_VERSION, common.platform_version,
+                             sizeof common.platform_version);
     if (code != CL_SUCCESS)
-        return add_fault(cl, platform, platform_index, "clGetPlatformInfo", code, listing, error);
-    waiting_driver(name);
+        return add_fault(&common, "clGetPlatformInfo", code, listing, error);
+    waiting_driver(common.platform);
     code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && count == 0)) {
         if (!*listing->empty_platform)
-            snprintf(listing->empty_platform, sizeof listing->empty_platform, "%s", name);
+            memcpy(listing->empty_platform, common.platform, sizeof listing->empty_platform);
         return HEALCL_OK;
     }
     if (code == CL_SUCCESS) {
@@ -241,10 +231,9 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
         NEED_MEMORY(ids, error);
         code = WAIT_CL(cl, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, count, ids, NULL);
     }
-    enum healcl_status status =
-        code == CL_SUCCESS
-            ? add_devices(cl, platform, platform_index, ids, count, listing, error)
-            : add_fault(cl, platform, platform_index, "clGetDeviceIDs", code, listing, error);
+    enum healcl_status status = code == CL_SUCCESS
+                                    ? add_devices(cl, &common, ids, count, listing, error)
+                                    : add_fault(&common, "clGetDeviceIDs", code, listing, error);
     free(ids);
     return status;
 }
@@ -414,7 +403,7 @@ const char *device_unusable(const struct device_info *info)
         return "it is not available";
     if (!info->compiler_available && !info->packaged)
         return "it has no compiler, so it needs a package from healcl compile";
-    if (info->little_endian != host_is_little_endian())
+    if ((info->little_endian != CL_FALSE) != host_is_little_endian())
         return "its byte order is not that of the host";
     return NULL;
 }
@@ -429,7 +418,7 @@ enum healcl_status device_check_usable(const struct device_info *info, struct he
     enum healcl_status status =
         info->fault == CL_SUCCESS
             ? ERROR(error, HEALCL_USAGE, "%s", reason)
-            : opencl_error(error, info->fault, info->fault_call, __FILE__, __LINE__);
+            : opencl_error(error, info->fault, "clGetDeviceInfo", __FILE__, __LINE__);
     error_prefix(error, "device %u:%u%s%s cannot be used: ", info->platform_index,
                  info->device_index, separator, info->name);
     return status;

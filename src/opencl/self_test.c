@@ -668,34 +668,3 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     free(test);
     return status;
 }
-
-/* Whether the test that was passed has tried the way to multiply vectors that the device is tuned
- * to use. */
-bool self_test_covers(const struct healcl_device *device)
-{
-    return !tuning_has_vectors(&device->tuning) ||
-           device->info.multiply_right >> device->tuning.multiply & 1;
-}
-
-/* Runs the self-test, measures if binaries are cheap, and caches the outcome. trace: for spans, or
- * NULL. */
-enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct trace *trace,
-                                           struct healcl_error *error)
-{
-    struct healcl_error failure = {.status = HEALCL_OK};
-    uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(trace, "start-up", "self-test");
-    device->programs->opening_trace = trace;
-    enum healcl_status status = self_test_run(device, &failure);
-    device->info.binaries_are_cheap =
-        status == HEALCL_OK && device->info.type & CL_DEVICE_TYPE_CPU && binaries_are_cheap(device);
-    self_test_cache(device, status, &failure);
-    /* Reports of a run's memory do not include the test's. */
-    device->bytes_peak = device->used_peak = 0;
-    if (status != HEALCL_OK)
-        error_move(error, &failure);
-    device->programs->opening_trace = NULL;
-    trace_end(trace, span);
-    device->programs->self_test_nanoseconds = monotonic_nanoseconds() - start;
-    return status;
-}

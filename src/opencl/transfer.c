@@ -91,6 +91,26 @@ static enum healcl_status device_map(struct healcl_device *device, const struct 
     return HEALCL_DEVICE;
 }
 
+/* Enqueues the unmapping of a buffer. use: as for device_map; NULL: this ends an upload. Unmaps
+ * even if it cannot be timed or ordered. */
+static enum healcl_status device_unmap(struct healcl_device *device, const struct command_use *use,
+                                       const struct buffer *buffer, void *address,
+                                       struct healcl_error *error)
+{
+    cl_command_queue queue = use ? device->compute : device->transfer;
+    struct queued_command command = {.log = NULL};
+    enum healcl_status status =
+        use ? command_begin(device, &command, use, error)
+            : transfer_begin(device, &command, NULL, "upload", buffer->bytes, error);
+    if (status != HEALCL_OK)
+        command.event_out = NULL;
+    cl_int code =
+        device->cl->clEnqueueUnmapMemObject(queue, buffer->memory, address, EVENTS(command));
+    TRY(status);
+    TRY_CL(error, "clEnqueueUnmapMemObject", code);
+    return command_end(device, &command, use ? NULL : &device->last_upload, error);
+}
+
 /* ---------------------------------------------------------------- staging memory */
 
 /* Pinned host memory that data pass through on their way to and from a device. */
@@ -128,19 +148,13 @@ enum healcl_status device_try_map(struct healcl_device *device, struct healcl_er
 }
 
 /* Creates pinned memory and maps it for as long as the handle lives. Devices copy from and to
- * pinned memory without a copy by the driver. If the device is out of memory, DEVICE_ATTEMPTS
- * empties the pool and tries again. */
+ * pinned memory without a copy by the driver. */
 static enum healcl_status map_pinned(struct healcl_device *device, size_t bytes,
                                      struct staging *staging, struct healcl_error *error)
 {
-    const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
     void *address;
-    cl_int code = CL_SUCCESS;
-    DEVICE_ATTEMPTS(device, code)
-    {
-        staging->memory = device->cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
-    }
-    TRY_CL(error, "clCreateBuffer", code);
+    TRY(device_create_memory(device, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL,
+                             &staging->memory, error));
     enum healcl_status status = device_map(device, NULL, staging->memory,
                                            CL_MAP_READ | CL_MAP_WRITE, 0, bytes, &address, error);
     if (status != HEALCL_OK)
@@ -236,13 +250,7 @@ static enum healcl_status write_copy(struct healcl_device *device, const struct 
     const cl_mem_flags flags = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
     void *host = (void *)(uintptr_t)data; /* with these flags OpenCL only reads from it */
     struct buffer copy = {.bytes = bytes};
-    cl_int code = CL_SUCCESS;
-    DEVICE_ATTEMPTS(device, code)
-    {
-        copy.memory =
-            device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host, &code);
-    }
-    TRY_CL(error, "clCreateBuffer", code);
+    TRY(device_create_memory(device, flags, bytes, host, &copy.memory, error));
     enum healcl_status status = device_copy(device, &copy, 0, buffer, offset, bytes, NULL, error);
     (void)device->cl->clReleaseMemObject(copy.memory);
     return status;
@@ -315,24 +323,6 @@ static enum healcl_status upload_staged(struct healcl_device *device, const stru
     return HEALCL_OK;
 }
 
-/* Gives a filled buffer back to the device: unmapping is the upload. Unmaps even if it cannot be
- * timed. */
-static enum healcl_status unmap_upload(struct healcl_device *device, const struct buffer *buffer,
-                                       void *memory, struct healcl_error *error)
-{
-    struct queued_command command;
-    enum healcl_status status =
-        transfer_begin(device, &command, NULL, "upload", buffer->bytes, error);
-    if (status != HEALCL_OK)
-        command.event_out = NULL;
-    cl_int code = device->cl->clEnqueueUnmapMemObject(device->transfer, buffer->memory, memory,
-                                                      EVENTS(command));
-    TRY(status);
-    TRY_CL(error, "clEnqueueUnmapMemObject", code);
-    TRY(command_end(device, &command, &device->last_upload, error));
-    return end_upload(device, error);
-}
-
 /* Uploads by filling the buffer in place. Used if host and device share memory. */
 static enum healcl_status upload_mapped(struct healcl_device *device, const struct buffer *buffer,
                                         const struct device_filler *filler,
@@ -345,7 +335,9 @@ static enum healcl_status upload_mapped(struct healcl_device *device, const stru
                    &memory, error));
     enum healcl_status status = filler->fill(filler->context, 0, buffer->bytes, memory, error);
     struct healcl_error *later = status == HEALCL_OK ? error : NULL; /* the first error wins */
-    enum healcl_status unmap_status = unmap_upload(device, buffer, memory, later);
+    enum healcl_status unmap_status = device_unmap(device, NULL, buffer, memory, later);
+    if (unmap_status == HEALCL_OK)
+        unmap_status = end_upload(device, later);
     return status != HEALCL_OK ? status : unmap_status;
 }
 
@@ -452,11 +444,7 @@ enum healcl_status device_buffer_unmap(struct healcl_device *device, const struc
     const struct launch_argument argument = {.buffer = buffer};
     const bool is_slab = buffer->slab != NULL; /* commands refer to its parts */
     const struct command_use use = {.argument_count = is_slab ? 0 : 1, .arguments = &argument};
-    struct queued_command command = {.log = NULL};
-    TRY(command_begin(device, &command, &use, error));
-    TRY_CALL(error, device->cl, clEnqueueUnmapMemObject, device->compute, buffer->memory, address,
-             EVENTS(command));
-    return command_end(device, &command, NULL, error);
+    return device_unmap(device, &use, buffer, address, error);
 }
 
 /* Waits for the compute queue and reads bytes to memory. The time appears in traces as waiting. */

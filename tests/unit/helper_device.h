@@ -24,6 +24,16 @@ static struct healcl_error error;
         assert_int_equal(ok_, HEALCL_OK);                                             \
     } while (0)
 
+/* Opens the first device of these functions as a run does, with the self-test unless it is cached.
+ */
+static inline enum healcl_status helper_open_tested(const struct opencl *cl,
+                                                    struct healcl_device **device,
+                                                    struct healcl_error *failure)
+{
+    return device_open_for_run(cl, &(struct healcl_device_options){.selector = NULL}, NULL, device,
+                               failure);
+}
+
 /* No variable of the environment changes a test, no binary is cached, no handle is open. */
 static inline int device_set_up(void **state)
 {

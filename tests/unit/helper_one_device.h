@@ -11,7 +11,7 @@ static inline int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK)
+    if (helper_open_tested(helper_loader(), &device, &error) != HEALCL_OK)
         return -1;
     return 0;
 }

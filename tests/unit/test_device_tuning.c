@@ -462,7 +462,7 @@ static void stages_where_no_memory_is_shared(void **state)
     struct device_info other = info;
     for (int shares = 0; shares < 2; shares++)
         for (int gpu = 0; gpu < 2; gpu++) {
-            other.unified_memory = shares;
+            other.unified_memory = (cl_bool)shares;
             other.type = gpu ? CL_DEVICE_TYPE_GPU : CL_DEVICE_TYPE_CPU;
             assert_int_equal(tuning_default(&other).staging_bytes, shares ? 0 : 4 << 20);
         }

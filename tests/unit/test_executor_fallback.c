@@ -255,7 +255,7 @@ static void families_that_fail_fall_back(void **state)
             if (kept == 0)
                 assert_int_equal(system(command), 0);
             helper_reset();
-            OK(device_open_tested(layer, NULL, &device, &error));
+            OK(helper_open_tested(layer, &device, &error));
             assert_int_equal(helper.count[CALL_clBuildProgram] > 0, kept == 0);
             assert_int_equal(device->info.failed_families, 1u << rows[i].family);
             assert_non_null(strstr(device->info.family_failure, ", not 0x"));

@@ -34,7 +34,7 @@ static void expect_same(struct script *script, const char *tuning)
         unsetenv("HEALCL_TUNING");
     script_plan(script);
     OK(script_run_on(script, NULL, &expected, &error));
-    OK(device_open_tested(helper_loader(), NULL, &device, &error));
+    OK(helper_open_tested(helper_loader(), &device, &error));
     OK(script_run_on(script, device, &results, &error));
     assert_true(script_same_results(&results, &expected));
     healcl_device_close(device);

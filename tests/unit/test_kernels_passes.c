@@ -45,7 +45,7 @@ static void open_gpu(const char *source, bool knows_sizes)
     cl = *helper_loader();
     unsetenv("HEALCL_VARIANT");
     setenv("HEALCL_AS", "gpu", 1);
-    OK(device_open_tested(&cl, NULL, &device, &error));
+    OK(helper_open_tested(&cl, &device, &error));
     if (!knows_sizes)
         cl.clBuildProgram = build_without_sizes;
     give_program(device, "ntt/registers", source);

@@ -25,7 +25,7 @@ static int open_device(void **state)
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
     share_choose_programs(share_programs_wanted());
-    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK) {
+    if (helper_open_tested(helper_loader(), &device, &error) != HEALCL_OK) {
         print_error("%s\n", error.message);
         return -1;
     }

@@ -27,7 +27,7 @@ static int open_device(void **state)
         return 0;
     setenv("HEALCL_CACHE_DIR", "", 1);
     print_message("seed %#lx\n", (unsigned long)seed);
-    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK)
+    if (helper_open_tested(helper_loader(), &device, &error) != HEALCL_OK)
         return -1;
     info = device->info;
     tuning = device->tuning;

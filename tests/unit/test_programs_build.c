@@ -257,7 +257,7 @@ static void keeps_cheap_binaries(void **state)
             struct opencl cl = helper_opencl;
             struct healcl_device *device = NULL;
             cl.clGetProgramInfo = give_binary;
-            OK(device_open_tested(&cl, NULL, &device, &error));
+            OK(helper_open_tested(&cl, &device, &error));
             assert_int_equal(device->programs->self_test_nanoseconds > 0, opening == 0);
             assert_int_equal(device->programs->keeps_binaries,
                              delay.tv_sec == 0 || !(device->info.type & CL_DEVICE_TYPE_CPU));

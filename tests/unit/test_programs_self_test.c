@@ -126,7 +126,7 @@ static void passes(void **state)
     healcl_device_close(device);
     /* Odd work-groups. */
     setenv("HEALCL_TUNING", "local_size=16", 1);
-    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    OK(helper_open_tested(&helper_opencl, &device, &error));
     healcl_device_close(device);
 }
 
@@ -163,7 +163,7 @@ static void finds_faults(void **state)
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         struct healcl_device *device = NULL;
         const struct opencl *layer = faulty(faults[i].line);
-        assert_int_equal(device_open_tested(layer, NULL, &device, &error), HEALCL_DEVICE);
+        assert_int_equal(helper_open_tested(layer, &device, &error), HEALCL_DEVICE);
         assert_null(device);
         assert_int_equal(strncmp(error.message, "device ", 7), 0);
         const char *found = strstr(error.message, " fails its self-test: ");
@@ -184,7 +184,7 @@ static void runs_once(void **state)
     bool overlap = false;
     uint64_t builds = 0;
     for (int i = 0; i < 2; i++) {
-        OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+        OK(helper_open_tested(&helper_opencl, &device, &error));
         assert_true((device->programs->self_test_nanoseconds > 0) == (i == 0));
         assert_true(i == 0 || device->info.launches_overlap == overlap);
         overlap = device->info.launches_overlap;
@@ -218,13 +218,13 @@ static void notes_where_loops_end(void **state)
 {
     (void)state;
     struct healcl_device *device = NULL;
-    OK(device_open_tested(faulty(LOOPS_END(65000)), NULL, &device, &error));
+    OK(helper_open_tested(faulty(LOOPS_END(65000)), &device, &error));
     assert_int_equal(device->info.loop_limit, 65000);
     bool is_cpu = device->info.type & CL_DEVICE_TYPE_CPU;
     assert_true(!is_cpu || device->tuning.elements_per_item == 1);
     healcl_device_close(device);
     helper_reset();
-    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    OK(helper_open_tested(&helper_opencl, &device, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 0);
     assert_int_equal(device->info.loop_limit, 65000);
     assert_true(!is_cpu || device->tuning.elements_per_item == 1);
@@ -255,7 +255,7 @@ static void notes_what_overlapping_costs(void **state)
     struct opencl slow = helper_opencl;
     struct healcl_device *device = NULL;
     slow.clEnqueueNDRangeKernel = await_slowly;
-    OK(device_open_tested(&slow, NULL, &device, &error));
+    OK(helper_open_tested(&slow, &device, &error));
     assert_false(device->info.launches_overlap);
     assert_false(device->commands_overlap);
     struct device_info found = device->info;
@@ -422,12 +422,12 @@ static void keeps_failures(void **state)
     char reason[SELF_TEST_REASON_SIZE];
     struct healcl_device *device = NULL;
     const struct opencl *layer = faulty("#define char uchar\n");
-    assert_int_equal(device_open_tested(layer, NULL, &device, &error), HEALCL_DEVICE);
+    assert_int_equal(helper_open_tested(layer, &device, &error), HEALCL_DEVICE);
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_FAILED);
     assert_string_equal(reason, error.message);
     healcl_device_close(device);
-    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    OK(helper_open_tested(&helper_opencl, &device, &error));
     assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_PASSED);
     healcl_device_close(device);
 }
@@ -449,9 +449,9 @@ static void open_and_close(const struct opencl *cl, enum healcl_status expected)
     helper_reset();
     healcl_error_clear(&error);
     if (expected == HEALCL_OK)
-        OK(device_open_tested(cl, NULL, &device, &error));
+        OK(helper_open_tested(cl, &device, &error));
     else
-        assert_int_equal(device_open_tested(cl, NULL, &device, &error), expected);
+        assert_int_equal(helper_open_tested(cl, &device, &error), expected);
     has_vectors = device && tuning_has_vectors(&device->tuning);
     healcl_device_close(device);
 }
