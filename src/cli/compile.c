@@ -17,10 +17,8 @@ struct compile_command {
     const char *output, *emit, *target, *from;
     bool cache;
     glob_t bundled;          /* cache: the bundled files, if none is named */
-    struct package *package; /* the package being made */
+    struct package *package; /* the package being made; cache: what is stored */
     char *directory;         /* of cached files */
-    size_t cached_count;     /* programs, and bytes of their binaries */
-    uint64_t cached_bytes;
 };
 
 /* Runs a transcript and verifies it, to build all programs that it needs. */
@@ -197,9 +195,10 @@ static enum healcl_status write_package(const struct compile_command *self,
     return end_file(&file, package_write(self->package, file.stream, error), error);
 }
 
-static enum healcl_status pack(struct compile_command *self, struct healcl_error *error)
+/* Adds the binaries of all built programs to the package. With --cache, stores each of them in a
+ * separate file, too. Later runs read only those that they need. */
+static enum healcl_status take_binaries(struct compile_command *self, struct healcl_error *error)
 {
-    TRY(build_all(self, error));
     const struct device_program *program = NULL;
     while ((program = device_next_program(self->job.device, program)) != NULL) {
         unsigned char *binary;
@@ -207,7 +206,16 @@ static enum healcl_status pack(struct compile_command *self, struct healcl_error
         TRY_PREFIX(binary_get(self->job.device, program->id, &binary, &bytes, error),
                    "program '%s': ", program->name);
         add_binary(self->package, program->key, binary, bytes);
+        if (self->cache)
+            TRY(cache_write(program->binary_name, binary, bytes, NULL, error));
     }
+    return HEALCL_OK;
+}
+
+static enum healcl_status pack(struct compile_command *self, struct healcl_error *error)
+{
+    TRY(build_all(self, error));
+    TRY(take_binaries(self, error));
     return write_package(self, error);
 }
 
@@ -344,7 +352,7 @@ static enum healcl_status complete(struct compile_command *self, struct healcl_e
     return write_package(self, error);
 }
 
-/* Stores each built program in a separate file. Later runs read only those that they need. */
+/* Fills the cache with the programs of the files, or of all bundled transcripts. */
 static enum healcl_status keep(struct compile_command *self, struct healcl_error *error)
 {
     if (self->job.file_count == 0) {
@@ -357,20 +365,8 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
     if (!self->directory)
         FAIL(error, HEALCL_USAGE, "there is no folder for programs: set HEALCL_CACHE_DIR to one");
     TRY(run_files(self, error));
-    self->job.device->programs->keeps_binaries = false; /* the programs are stored here */
-    const struct device_program *program = NULL;
-    while ((program = device_next_program(self->job.device, program)) != NULL) {
-        unsigned char *binary;
-        size_t bytes;
-        TRY_PREFIX(binary_get(self->job.device, program->id, &binary, &bytes, error),
-                   "program '%s': ", program->name);
-        enum healcl_status status = cache_write(program->binary_name, binary, bytes, NULL, error);
-        free(binary);
-        TRY(status);
-        self->cached_count++;
-        self->cached_bytes += bytes;
-    }
-    return HEALCL_OK;
+    self->job.device->programs->keeps_binaries = false; /* take_binaries stores them */
+    return take_binaries(self, error);
 }
 
 static enum healcl_status compile(void *context, struct healcl_error *error)
@@ -395,9 +391,8 @@ static void print_compile(void *context, const cJSON *document, const struct sty
     (void)style;
     const struct package *package = self->package;
     const int shared = cJSON_GetArraySize(cJSON_GetObjectItem(package->manifest, "programs"));
-    const size_t members = shared > 0 ? (size_t)shared : package->member_count;
-    const size_t count = members + self->cached_count;
-    uint64_t bytes = self->cached_bytes;
+    const size_t count = shared > 0 ? (size_t)shared : package->member_count;
+    uint64_t bytes = 0;
     if (self->emit) {
         printf("%s: sources of %zu programs; build.sh compiles them for %s\n", self->emit, count,
                self->target);
