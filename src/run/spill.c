@@ -241,16 +241,6 @@ bool spill_is_short(struct device_executor *self, size_t number)
     return self->spill->memory.resident + bytes > room_for_tensors(self);
 }
 
-/* Forgets all derived tables if they take more than a quarter of the limit. They are computed again
- * when needed. */
-static void limit_derived(struct device_executor *self)
-{
-    enum { DERIVED_SHARE = 4 };
-    struct launcher *launcher = &self->launcher;
-    if (launcher->cache.bytes > self->spill->limit / DERIVED_SHARE)
-        derived_forget_all(launcher);
-}
-
 /* ---------------------------------------------------------------- slices */
 
 /* Uploads the slice of operand i that a step reads: from the host's copy of the storage, or from
@@ -382,15 +372,16 @@ static enum healcl_status spill_hand_out(struct device_executor *self, const str
 }
 
 /* Runs a step, by number, with limited memory. plan/memory.h moves its operands to the device
- * first, or has the step run in slices or on the host. */
+ * first, or has the step run in slices or on the host. If memory is short, derived tables may keep
+ * only a quarter of it: they are computed again when needed. */
 enum healcl_status spill_run_step(struct device_executor *self, size_t number,
                                   struct healcl_error *error)
 {
     const struct step *step = &self->launcher.plan->steps[number];
     struct memory *memory = &self->spill->memory;
     struct slices slices;
-    if (spill_is_short(self, number))
-        limit_derived(self);
+    if (spill_is_short(self, number) && self->launcher.cache.bytes > self->spill->limit / 4)
+        derived_forget_all(&self->launcher);
     memory->room = room_for_tensors(self);
     TRY(memory_begin_step(memory, number, &slices, error));
     if (slices.most > 0)

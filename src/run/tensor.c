@@ -196,6 +196,16 @@ enum healcl_status healcl_tensor_create(struct healcl_queue *queue, enum healcl_
 
 /* ---------------------------------------------------------------- reading and writing */
 
+/* Refuses a size of the caller's memory that is not that of the tensor's elements. */
+static enum healcl_status check_size(const struct healcl_tensor *tensor, size_t bytes,
+                                     struct healcl_error *error)
+{
+    const size_t tensor_bytes = (size_t)tensor_byte_count(tensor);
+    if (bytes != tensor_bytes)
+        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", tensor_bytes, bytes);
+    return HEALCL_OK;
+}
+
 /* Copies the elements of a tensor to memory of exactly their size. Waits for all calls before it.
  * The queue's sink writes to queue->read. */
 enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory, size_t bytes,
@@ -203,9 +213,7 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
 {
     NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
-    size_t tensor_bytes = (size_t)tensor_byte_count(tensor);
-    if (bytes != tensor_bytes)
-        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", tensor_bytes, bytes);
+    TRY(check_size(tensor, bytes, error));
     NEED(memory || bytes == 0, error);
     TRY(queue_begin_entry(queue, "device_to_host", 1, error));
     /* A large read may wait in the driver, which nothing can cancel. */
@@ -254,9 +262,7 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
 {
     NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
-    size_t tensor_bytes = (size_t)tensor_byte_count(tensor);
-    if (bytes != tensor_bytes)
-        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", tensor_bytes, bytes);
+    TRY(check_size(tensor, bytes, error));
     if (bytes == 0)
         return HEALCL_OK;
     NEED(data, error);
