@@ -19,11 +19,14 @@ struct results {
     const struct healcl_run_options *options;
     const struct segment *segment;
     cJSON *list; /* list of files; NULL without a directory, and after the first repetition */
-    uint32_t repetition;        /* from 1 */
-    size_t next;                /* number of the next result in this repetition */
-    struct comparison pieces;   /* of the current result, so far */
-    bool *compared, *different; /* by result, over all repetitions */
+    uint32_t repetition;      /* from 1 */
+    size_t next;              /* number of the next result in this repetition */
+    struct comparison pieces; /* of the current result, so far */
+    uint8_t *outcomes;        /* by result, over all repetitions: enum outcome */
 };
+
+/* What is known of a result. A later one in this order replaces an earlier one. */
+enum outcome { NOT_COMPARED, EQUAL, DIFFERENT };
 
 /* ---------------------------------------------------------------- files */
 
@@ -157,10 +160,9 @@ enum healcl_status results_create(const struct plan *plan, const struct healcl_r
     results->plan = plan;
     results->options = options;
     results->repetition = 1;
-    results->compared = calloc(plan->results + 1, sizeof *results->compared);
-    results->different = calloc(plan->results + 1, sizeof *results->different);
+    results->outcomes = calloc(plan->results + 1, sizeof *results->outcomes);
     enum healcl_status status = HEALCL_OK;
-    if (!results->compared || !results->different)
+    if (!results->outcomes)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK && options->dump_dir)
         status = dump_open(results, error);
@@ -179,8 +181,7 @@ void results_free(struct results *results)
         return;
     (void)source_hold(results->plan->source, false);
     cJSON_Delete(results->list);
-    free(results->compared);
-    free(results->different);
+    free(results->outcomes);
     free(results);
 }
 
@@ -272,13 +273,15 @@ static enum healcl_status note_compared(struct results *results, const struct st
                                         const struct comparison *comparison,
                                         struct healcl_error *error)
 {
-    results->compared[results->next] = true;
+    uint8_t *outcome = &results->outcomes[results->next];
+    if (*outcome == NOT_COMPARED)
+        *outcome = EQUAL;
     if (comparison_is_equal(comparison))
         return HEALCL_OK;
     TRY(source_check(results->plan->source, error));
-    if (!results->different[results->next])
+    if (*outcome != DIFFERENT)
         report_difference(results, step, comparison);
-    results->different[results->next] = true;
+    *outcome = DIFFERENT;
     return HEALCL_OK;
 }
 
@@ -349,8 +352,8 @@ void results_report(const struct results *results, struct healcl_report *report)
         struct healcl_segment_profile *segment = &report->segments[i];
         segment->results = results->plan->segments[i].results;
         for (size_t j = 0; j < segment->results; j++, next++) {
-            segment->results_compared += results->compared[next];
-            segment->results_different += results->different[next];
+            segment->results_compared += results->outcomes[next] != NOT_COMPARED;
+            segment->results_different += results->outcomes[next] == DIFFERENT;
         }
         report->results += segment->results;
         report->results_compared += segment->results_compared;
