@@ -4,13 +4,13 @@
 
 #include <inttypes.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/array.h"
+#include "core/format.h"
 #include "core/numbers.h"
 #include "kernels/kernels.h"
 #include "opencl/opening.h"
@@ -75,8 +75,10 @@ struct run {
     uint32_t repeat;        /* repetitions that measure segments */
     uint32_t profiled;      /* further repetitions, which measure operations; may be 0 */
     /* Times: each segment has SEGMENT_ROWS rows, then PROFILE_ROWS for each of its operations. A
-     * row has a column for each repetition, the profiled ones last. */
+     * row has a column for each repetition, the profiled ones last. Rows are always visited in this
+     * order: next_row is the number of the next one. */
     uint64_t *times;
+    size_t next_row;
     size_t operation_count;          /* of the plan's table */
     uint64_t *operation_nanoseconds; /* of one segment, by operation number */
 };
@@ -96,39 +98,36 @@ static size_t columns(const struct run *run)
     return (size_t)run->repeat + run->profiled;
 }
 
-/* Row number `index` of the table of times: an element for each repetition. */
-static uint64_t *row(const struct run *run, size_t index)
+/* Goes on to the next row of the table of times: an element for each repetition. */
+static uint64_t *next_row(struct run *run)
 {
-    return run->times + index * columns(run);
+    return run->times + run->next_row++ * columns(run);
 }
 
-/* Stores the times of one segment in one repetition. Its rows begin at first_row: SEGMENT_ROWS for
- * the segment, then PROFILE_ROWS for each of its operations. Also notes which operations fell back
- * to the host, and why. */
-static enum healcl_status note_times(struct run *run, size_t first_row,
-                                     const struct healcl_segment_profile *segment_profile,
+/* Stores the times of one segment in one repetition: of the segment, then of each of its
+ * operations. Also notes which operations fell back to the host, and why. */
+static enum healcl_status note_times(struct run *run, const struct segment *segment,
                                      uint32_t repetition, const struct segment_result *result,
                                      struct healcl_error *error)
 {
-    row(run, first_row)[repetition] = result->nanoseconds;
-    row(run, first_row + 1)[repetition] = result->without_command_nanoseconds;
-    row(run, first_row + 2)[repetition] = result->not_begun_nanoseconds;
+    next_row(run)[repetition] = result->nanoseconds;
+    next_row(run)[repetition] = result->without_command_nanoseconds;
+    next_row(run)[repetition] = result->not_begun_nanoseconds;
     run->report->run_nanoseconds[repetition] += result->nanoseconds;
     run->report->verify_nanoseconds += result->sink_nanoseconds;
     if (repetition < run->repeat && run->report->decode_nanoseconds) {
         run->report->decode_nanoseconds[repetition] += result->decode_nanoseconds;
         run->report->compute_nanoseconds[repetition] += result->compute_nanoseconds;
     }
-    size_t next = first_row + SEGMENT_ROWS;
-    struct healcl_operation_profile *operation_profile = segment_profile->profiles;
+    struct healcl_operation_profile *operation_profile =
+        run->report->segments[segment - run->plan->segments].profiles;
     const struct fallback *fallbacks = run->executor->fallbacks;
-    const struct segment *segment = &run->plan->segments[segment_profile - run->report->segments];
     for (size_t i = 0; i < run->operation_count; i++) {
         if (segment->counts[i] == 0)
             continue;
         const uint64_t steps = fallbacks ? fallbacks[i].steps : 0;
-        row(run, next++)[repetition] = result->operation_nanoseconds[i];
-        row(run, next++)[repetition] = fallbacks ? fallbacks[i].nanoseconds : 0;
+        next_row(run)[repetition] = result->operation_nanoseconds[i];
+        next_row(run)[repetition] = fallbacks ? fallbacks[i].nanoseconds : 0;
         if (steps > 0 && !operation_profile->fallback_reason) {
             operation_profile->fallback_reason = arena_strdup(run->arena, fallbacks[i].reason);
             NEED_MEMORY(operation_profile->fallback_reason, error);
@@ -140,30 +139,29 @@ static enum healcl_status note_times(struct run *run, size_t first_row,
 
 /* The median of a row over the repetitions that measure operations; 0 if there are none. The host
  * reference measures them in all repetitions. Sorts the columns. */
-static uint64_t profiled_median(const struct run *run, size_t index)
+static uint64_t profiled_median(const struct run *run, uint64_t *row)
 {
     if (!run->options->profile)
         return 0;
-    return run->profiled > 0 ? sort_to_median(row(run, index) + run->repeat, run->profiled)
-                             : sort_to_median(row(run, index), run->repeat);
+    return run->profiled > 0 ? sort_to_median(row + run->repeat, run->profiled)
+                             : sort_to_median(row, run->repeat);
 }
 
-/* Fills the report with medians over repetitions. Reads the rows in the order in which note_times
- * has filled them. Taking a median sorts that part of a row. */
+/* Fills the report with medians over repetitions. Taking a median sorts that part of a row. */
 static void report_medians(struct run *run)
 {
-    size_t next = 0;
+    run->next_row = 0;
     for (size_t i = 0; i < run->report->segment_count; i++) {
         struct healcl_segment_profile *segment = &run->report->segments[i];
-        segment->profiled_nanoseconds = profiled_median(run, next);
-        segment->nanoseconds = sort_to_median(row(run, next), run->repeat);
-        segment->without_command_nanoseconds = profiled_median(run, next + 1);
-        segment->not_begun_nanoseconds = profiled_median(run, next + 2);
-        next += SEGMENT_ROWS;
+        uint64_t *times = next_row(run);
+        segment->profiled_nanoseconds = profiled_median(run, times);
+        segment->nanoseconds = sort_to_median(times, run->repeat);
+        segment->without_command_nanoseconds = profiled_median(run, next_row(run));
+        segment->not_begun_nanoseconds = profiled_median(run, next_row(run));
         for (size_t j = 0; j < segment->profile_count; j++) {
-            segment->profiles[j].nanoseconds = profiled_median(run, next++);
-            segment->profiles[j].fallback_nanoseconds =
-                sort_to_median(row(run, next++), run->repeat);
+            struct healcl_operation_profile *profile = &segment->profiles[j];
+            profile->nanoseconds = profiled_median(run, next_row(run));
+            profile->fallback_nanoseconds = sort_to_median(next_row(run), run->repeat);
         }
     }
 }
@@ -294,11 +292,10 @@ static enum healcl_status run_traced_segment(struct run *run, const struct segme
  * waits, so profiled repetitions do not split them. */
 static enum healcl_status run_once(struct run *run, uint32_t repetition, struct healcl_error *error)
 {
-    size_t next_row = 0;
     const uint64_t fallbacks_before = run->executor->fallback_steps;
+    run->next_row = 0;
     for (size_t i = 0; i < run->plan->segment_count; i++) {
         const struct segment *segment = &run->plan->segments[i];
-        const struct healcl_segment_profile *profile = &run->report->segments[i];
         results_start_segment(run->results, segment);
         struct segment_result *result = &run->executor->times;
         *result =
@@ -314,8 +311,7 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
         /* Building programs is reported separately. */
         compiling = compile_time(run) - compiling;
         result->nanoseconds -= compiling < result->nanoseconds ? compiling : result->nanoseconds;
-        TRY(note_times(run, next_row, profile, repetition, result, error));
-        next_row += SEGMENT_ROWS + PROFILE_ROWS * profile->profile_count;
+        TRY(note_times(run, segment, repetition, result, error));
     }
     run->report->fallbacks = run->executor->fallback_steps - fallbacks_before;
     return results_end_repetition(run->results, error);
@@ -327,10 +323,7 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct run *run, co
 {
     const struct healcl_observer *observer = &run->options->observer;
     char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(line, sizeof line, format);
     if (observer->warning)
         observer->warning(observer->context, line);
 }
@@ -375,11 +368,10 @@ void executor_note_upload(struct executor *executor, const struct storage *stora
 enum healcl_status executor_check_cancelled(const struct executor *executor,
                                             struct healcl_error *error)
 {
-    if (executor->is_cancelled &&
-        atomic_load_explicit(executor->is_cancelled, memory_order_relaxed))
-        FAIL(error, HEALCL_CANCELLED, "cancelled");
-    if (executor->observer && executor->observer->cancelled &&
-        executor->observer->cancelled(executor->observer->context))
+    const struct healcl_observer *observer = executor->observer;
+    const bool by_flag = executor->is_cancelled &&
+                         atomic_load_explicit(executor->is_cancelled, memory_order_relaxed);
+    if (by_flag || (observer && observer->cancelled && observer->cancelled(observer->context)))
         FAIL(error, HEALCL_CANCELLED, "cancelled");
     return HEALCL_OK;
 }
@@ -490,12 +482,13 @@ static enum healcl_status bind_inputs(struct run *run, const struct healcl_trans
 static void report_repetition(const struct run *run, uint32_t repetition, bool warms_up)
 {
     const struct healcl_observer *observer = &run->options->observer;
-    const bool measures = repetition < run->repeat;
-    if (observer->repetition && warms_up)
+    if (!observer->repetition)
+        return;
+    if (warms_up)
         observer->repetition(observer->context, HEALCL_WARMING_UP, 1, 1);
-    else if (observer->repetition && measures)
+    else if (repetition < run->repeat)
         observer->repetition(observer->context, HEALCL_MEASURING, repetition + 1, run->repeat);
-    else if (observer->repetition)
+    else
         observer->repetition(observer->context, HEALCL_PROFILING, repetition + 1 - run->repeat,
                              run->profiled);
 }
