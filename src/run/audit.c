@@ -276,15 +276,16 @@ void audit_begin_run(struct audit *audit)
     audit->target = audit->share * audit->last_run_length / AUDITS_A_RUN;
 }
 
-/* Adds the run's share of time to the balance, and limits the balance. It may pay for four runs'
- * audits, or for two of the dearest step. The first run does not count: it builds kernels and takes
- * far longer. */
+/* Adds the run's share of time to the balance, up to a limit: the share of four runs, or two audits
+ * of the dearest step, if that is more. The first run does not count as the last one: it builds
+ * kernels and takes far longer. */
 void audit_end_run(struct audit *audit)
 {
     const double length = (double)(monotonic_nanoseconds() - audit->run_start);
-    const double usual = length < audit->last_run_length ? length : audit->last_run_length;
-    const double saved = audit->share * SAVED_RUNS * usual;
-    const double limit = saved > 2 * audit->dearest_step ? saved : 2 * audit->dearest_step;
+    const double usual_length = length < audit->last_run_length ? length : audit->last_run_length;
+    const double of_runs = audit->share * SAVED_RUNS * usual_length;
+    const double of_dearest = 2 * audit->dearest_step;
+    const double limit = of_runs > of_dearest ? of_runs : of_dearest;
     audit->balance += audit->share * length;
     if (audit->balance > limit)
         audit->balance = limit;
@@ -292,26 +293,33 @@ void audit_end_run(struct audit *audit)
     audit->facts.run_nanoseconds += (uint64_t)length;
 }
 
-/* Draws the steps of a segment whose turns have come. Walks all steps in the order of their turns,
- * and reserves time for each from the balance. Steps of other segments also reserve theirs, so that
- * cheap steps cannot always overtake them. */
+/* Whether a step is likely to run again soon: it was in this run or the last one. */
+static bool is_recent(const struct audit *audit, const struct audited_step *audited)
+{
+    return audited->last_run > 0 && audited->last_run + 1 >= audit->run;
+}
+
+/* Draws the steps of a segment whose turns have come, as long as the balance pays for them. Walks
+ * all steps of the plan in the order of their turns, and reserves time for each. Steps of other
+ * segments also reserve theirs, so that cheap steps cannot always overtake them. */
 void audit_begin_segment(struct audit *audit, const struct segment *segment)
 {
     const size_t first = segment->first_step, end = first + segment->step_count;
-    const double in_run = (double)(monotonic_nanoseconds() - audit->run_start);
-    const double balance = audit->balance + audit->share * in_run;
-    double reserved = 0;
+    const double spent_in_run = (double)(monotonic_nanoseconds() - audit->run_start);
+    const double balance = audit->balance + audit->share * spent_in_run;
+    double reserved = 0; /* nanoseconds, for this step and all whose turns come before */
     for (size_t i = first; i < end; i++)
         audit->steps[i].last_run = audit->run;
     for (size_t i = 0; i < audit->order_count; i++) {
         const size_t step = audit->order[i];
         struct audited_step *audited = &audit->steps[step];
+        const bool is_of_segment = step >= first && step < end;
         audited->is_drawn = false;
-        if (audited->last_run == 0 || audited->last_run + 1 < audit->run)
-            continue; /* not in this run or the last one: its next run is unknown */
+        if (!is_recent(audit, audited))
+            continue;
         const double cost = least_cost(audited);
         reserved += cost > audit->target ? cost : audit->target;
-        audited->is_drawn = reserved <= balance && step >= first && step < end;
+        audited->is_drawn = is_of_segment && reserved <= balance;
     }
 }
 
@@ -324,24 +332,33 @@ bool audit_takes(struct audit *audit, const struct step *step)
 
 /* ---------------------------------------------------------------- reading */
 
-/* Cuts the slice of a step that is audited: the whole batch, or as many indices as the target time
- * and BYTES_MOST allow. A random slice of that size is taken; the last one is moved back to end
- * with the batch. */
+/* Returns how many indices of a step's batch an audit takes: all, or as many as the target time and
+ * BYTES_MOST allow, at least one. */
+static int64_t slice_size(const struct audit *audit, const struct audited_step *audited,
+                          int64_t batch_size)
+{
+    const double affordable = (audit->target - FIXED_NANOSECONDS) / audited->index_cost;
+    const int64_t most = batch_size < audited->index_limit ? batch_size : audited->index_limit;
+    if (affordable >= (double)most)
+        return most;
+    return affordable > 1 ? (int64_t)affordable : 1;
+}
+
+/* Cuts the slice of a step that is audited: a random one of those that the batch consists of. The
+ * last slice is moved back to end with the batch. */
 static void cut_step(struct audit *audit, struct pending *pending)
 {
     const struct audited_step *audited = &audit->steps[audit->drawn_step];
     pending->step = &audit->plan->steps[audit->drawn_step];
     pending->batch = batch_of(pending->step);
-    const int64_t full = pending->batch.size;
-    const double affordable = (audit->target - FIXED_NANOSECONDS) / audited->index_cost;
-    int64_t size = full < audited->index_limit ? full : audited->index_limit;
-    if (affordable < (double)size)
-        size = affordable > 1 ? (int64_t)affordable : 1;
-    const uint64_t slices = (uint64_t)((full + size - 1) / size);
-    const int64_t start = (int64_t)(next_random(&audit->random_state) % slices) * size;
+    const int64_t batch_size = pending->batch.size;
+    const int64_t size = slice_size(audit, audited, batch_size);
+    const uint64_t slice_count = (uint64_t)((batch_size + size - 1) / size);
+    int64_t start = (int64_t)(next_random(&audit->random_state) % slice_count) * size;
+    if (start + size > batch_size)
+        start = batch_size - size;
     /* Its storages are those of the reference, from number 0 on; true: for all operands. */
-    slice_init(&pending->slice, pending->step, &pending->batch,
-               start + size <= full ? start : full - size, size, 0, true);
+    slice_init(&pending->slice, pending->step, &pending->batch, start, size, 0, true);
 }
 
 /* Reads a slice's part of operand i into new memory, *memory. If the host keeps the contents (for
@@ -522,41 +539,52 @@ static void note_time(struct audit *audit, const struct pending *pending, double
     note_cost(audit, audited);
 }
 
-/* Repeats one audited slice on the host and compares the outputs. A refusal by the host counts as a
- * difference, since the device has accepted the data. Errors: HEALCL_DIFFERENT, with the entry, the
- * element and both values. */
-static enum healcl_status audit_judge_pending(struct audit *audit, struct pending *pending,
-                                              struct healcl_error *error)
+/* Makes the error of a difference, whose facts are in audit->difference. refusal: why the host
+ * refuses the step; NULL if it has computed other values. Returns HEALCL_DIFFERENT. */
+static enum healcl_status differ(const struct audit *audit, const struct step *step,
+                                 const char *refusal, struct healcl_error *error)
 {
-    int64_t first = 0;
-    const uint64_t elements = (uint64_t)layout_elements(&pending->slice.step.out->layout);
-    struct healcl_error refusal = {.status = HEALCL_OK};
-    struct healcl_audit_difference *difference = &audit->difference;
-    *difference = (struct healcl_audit_difference){.entry = 0};
-    const enum healcl_status status = run_reference(audit, pending, &refusal);
-    const bool is_refused = status == HEALCL_REFUSED;
-    if (status != HEALCL_OK && !is_refused) {
-        error_move(error, &refusal);
-        return status;
-    }
-    const uint64_t different = is_refused ? elements : audit_compare(audit, pending, &first);
-    if (!is_refused)
-        note_audit(audit, pending, elements);
-    if (different == 0)
-        return HEALCL_OK;
-    note_difference(audit, pending, first, different, elements);
-    if (is_refused)
+    const struct healcl_audit_difference *difference = &audit->difference;
+    if (refusal)
         (void)ERROR(error, HEALCL_DIFFERENT, "audit: the host reference refuses what %s took: %s",
-                    difference->kernel, refusal.message);
+                    difference->kernel, refusal);
     else
         (void)ERROR(error, HEALCL_DIFFERENT,
                     "audit: step %zu (%s) gives %" PRId64 " at %s, the host reference %" PRId64
                     "; %" PRIu64 " of %" PRIu64 " elements differ",
                     difference->step, difference->kernel, difference->actual, difference->index,
-                    difference->expected, different, elements);
-    error_prefix_step(error, pending->step, NO_INPUT);
-    healcl_error_clear(&refusal);
+                    difference->expected, difference->different, difference->compared);
+    error_prefix_step(error, step, NO_INPUT);
     return HEALCL_DIFFERENT;
+}
+
+/* Repeats one audited slice on the host and compares the outputs. A refusal by the host counts as a
+ * difference of all elements, since the device has accepted the data. Errors: HEALCL_DIFFERENT,
+ * with the entry, the element and both values. */
+static enum healcl_status audit_judge_pending(struct audit *audit, struct pending *pending,
+                                              struct healcl_error *error)
+{
+    const uint64_t elements = (uint64_t)layout_elements(&pending->slice.step.out->layout);
+    struct healcl_error reference_error = {.status = HEALCL_OK};
+    int64_t first_different = 0;
+    audit->difference = (struct healcl_audit_difference){.entry = 0};
+    enum healcl_status status = run_reference(audit, pending, &reference_error);
+    if (status == HEALCL_OK) {
+        const uint64_t different = audit_compare(audit, pending, &first_different);
+        note_audit(audit, pending, elements);
+        if (different == 0)
+            return HEALCL_OK;
+        note_difference(audit, pending, first_different, different, elements);
+        return differ(audit, pending->step, NULL, error);
+    }
+    if (status != HEALCL_REFUSED) {
+        error_move(error, &reference_error);
+        return status;
+    }
+    note_difference(audit, pending, 0, elements, elements);
+    status = differ(audit, pending->step, reference_error.message, error);
+    healcl_error_clear(&reference_error);
+    return status;
 }
 
 /* Judges all pending audits, and takes their time from the balance. Stops at the first difference.

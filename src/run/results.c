@@ -226,7 +226,8 @@ static void report_line(const struct results *results, const char *line)
 }
 
 /* Reports a result that differs, in several lines. First "entry 8 (device_to_host): tensor 200 of
- * shape 8: 2 of 8 values differ", then the first values that differ. */
+ * shape 8: 2 of 8 values differ", or that the shape is another one. Then the first values that
+ * differ, and how many more do. */
 static void report_difference(const struct results *results, const struct step *step,
                               const struct comparison *comparison)
 {

@@ -287,29 +287,36 @@ static enum healcl_status run_traced_segment(struct run *run, const struct segme
     return status;
 }
 
-/* Runs all segments once and stores their times in column `repetition`. The executor leaves the
- * times of a segment in executor->times. Times that are split into decoding and computing need
- * waits, so profiled repetitions do not split them. */
+/* Clears what the executor measures of a segment, before it runs. Reasons of fallbacks stay. Times
+ * that are split into decoding and computing need waits, so profiled repetitions do not split them.
+ */
+static void clear_times(struct run *run, uint32_t repetition)
+{
+    struct fallback *fallbacks = run->executor->fallbacks;
+    for (size_t i = 0; i < run->operation_count; i++) {
+        run->operation_nanoseconds[i] = 0;
+        if (fallbacks)
+            fallbacks[i].steps = fallbacks[i].nanoseconds = 0;
+    }
+    run->executor->times =
+        (struct segment_result){.operation_nanoseconds = run->operation_nanoseconds,
+                                .is_split = run->options->profile && repetition < run->repeat};
+}
+
+/* Runs all segments once and stores their times in column `repetition`. The executor measures them.
+ * The time of building programs is subtracted, because it is reported separately. */
 static enum healcl_status run_once(struct run *run, uint32_t repetition, struct healcl_error *error)
 {
     const uint64_t fallbacks_before = run->executor->fallback_steps;
     run->next_row = 0;
     for (size_t i = 0; i < run->plan->segment_count; i++) {
         const struct segment *segment = &run->plan->segments[i];
-        results_start_segment(run->results, segment);
         struct segment_result *result = &run->executor->times;
-        *result =
-            (struct segment_result){.operation_nanoseconds = run->operation_nanoseconds,
-                                    .is_split = run->options->profile && repetition < run->repeat};
-        memset(run->operation_nanoseconds, 0,
-               run->operation_count * sizeof *run->operation_nanoseconds);
-        struct fallback *fallbacks = run->executor->fallbacks;
-        for (size_t j = 0; fallbacks && j < run->operation_count; j++) /* keeps reasons */
-            fallbacks[j].steps = fallbacks[j].nanoseconds = 0;
-        uint64_t compiling = compile_time(run);
+        const uint64_t compile_time_before = compile_time(run);
+        clear_times(run, repetition);
+        results_start_segment(run->results, segment);
         TRY(run_traced_segment(run, segment, error));
-        /* Building programs is reported separately. */
-        compiling = compile_time(run) - compiling;
+        const uint64_t compiling = compile_time(run) - compile_time_before;
         result->nanoseconds -= compiling < result->nanoseconds ? compiling : result->nanoseconds;
         TRY(note_times(run, segment, repetition, result, error));
     }
@@ -513,27 +520,33 @@ static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warm
     return status;
 }
 
-/* Runs the first repetition, in which a device may have to compile kernels. Drivers compile when a
- * program is built, when its kernel first runs, or both. So a repetition in which a kernel ran for
- * the first time does not count: the next one overwrites its times. Nor does one that was profiled
- * to measure first launches. *next: the repetition that follows, 0 or 1. */
+/* The number of kernels that a device has launched for the first time so far. */
+static uint64_t first_launches(const struct run *run)
+{
+    return run->device ? run->device->programs->first_launches : 0;
+}
+
+/* Runs the first repetition. *next: the number of the one that follows, 1, or 0 if the first one
+ * does not count. Drivers compile when a program is built, when its kernel first runs, or both. So
+ * a repetition in which a kernel ran for the first time was a warm-up: the next one overwrites its
+ * times. So was one that was profiled to measure first launches. */
 static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl_error *error)
 {
-    bool may_compile = run->device && !run->options->no_warm_up;
-    uint64_t launched_before = run->device ? run->device->programs->first_launches : 0;
-    bool is_first = may_compile && launched_before == 0;
-    bool is_profiled = is_first && run->profiled > 0;
+    const bool may_compile = run->device && !run->options->no_warm_up;
+    const uint64_t launches_before = first_launches(run);
+    const bool is_expected = may_compile && launches_before == 0;
+    const bool is_profiled = is_expected && run->profiled > 0;
     if (is_profiled)
         TRY(device_set_profiling(run->device, true, error));
-    TRY(repeat(run, 0, is_first, error));
+    TRY(repeat(run, 0, is_expected, error));
     if (is_profiled)
         TRY(device_set_profiling(run->device, false, error));
     warn_of_run(run);
-    *next = 1;
-    if (is_profiled || (may_compile && run->device->programs->first_launches > launched_before)) {
+    const bool has_compiled = may_compile && first_launches(run) > launches_before;
+    const bool was_warm_up = is_profiled || has_compiled;
+    if (was_warm_up)
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];
-        *next = 0;
-    }
+    *next = was_warm_up ? 0 : 1;
     return HEALCL_OK;
 }
 
@@ -580,6 +593,23 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
     return HEALCL_OK;
 }
 
+/* Fills in what a device reports at the end of a run: manifests' kernels, memory, programs. Warns
+ * if more memory was allocated than the caller allows. */
+static enum healcl_status report_device(struct run *run, struct healcl_error *error)
+{
+    struct healcl_report *report = run->report;
+    report->device_bytes_peak = run->device->bytes_peak;
+    TRY(report_manifest_kernels(run, error));
+    device_executor_price(run->executor, report);
+    if (report->device_memory_limit > 0 && report->device_bytes_peak > report->device_memory_limit)
+        warn(run,
+             "%" PRIu64 " bytes were allocated on the device, above the limit of %" PRIu64
+             ": scratch memory and tables of steps come on top of their tensors",
+             report->device_bytes_peak, report->device_memory_limit);
+    count_programs(run);
+    return HEALCL_OK;
+}
+
 /* Runs the warm-up and all repetitions, and fills the report. The caller releases what run holds,
  * also after an error. */
 static enum healcl_status run_repetitions(struct run *run,
@@ -601,19 +631,22 @@ static enum healcl_status run_repetitions(struct run *run,
     report_medians(run);
     run->report->operations_by_host = !run->device || !run->device->event_times;
     results_report(run->results, run->report);
-    run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
-    if (run->device) {
-        TRY(report_manifest_kernels(run, error));
-        device_executor_price(run->executor, run->report);
-        const struct healcl_report *report = run->report;
-        if (report->device_memory_limit > 0 &&
-            report->device_bytes_peak > report->device_memory_limit)
-            warn(run,
-                 "%" PRIu64 " bytes were allocated on the device, above the limit of %" PRIu64
-                 ": scratch memory and tables of steps come on top of their tensors",
-                 report->device_bytes_peak, report->device_memory_limit);
-        count_programs(run);
+    run->report->device_bytes_peak = run->plan->bytes_peak;
+    return run->device ? report_device(run, error) : HEALCL_OK;
+}
+
+/* Makes an empty report. It owns the arena from which the run allocates. */
+static enum healcl_status create_report(struct run *run, struct healcl_error *error)
+{
+    run->arena = arena_create();
+    NEED_MEMORY(run->arena, error);
+    struct owned_report *owned = arena_alloc(run->arena, sizeof *owned);
+    if (!owned) {
+        arena_free(run->arena);
+        NO_MEMORY(error);
     }
+    owned->arena = run->arena;
+    run->report = &owned->report;
     return HEALCL_OK;
 }
 
@@ -641,18 +674,11 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     struct run run = {.plan = transcript->plan,
                       .options = options ? options : &defaults,
                       .device = device,
-                      .trace = trace,
-                      .arena = arena_create()};
+                      .trace = trace};
     run.repeat = run.options->repeat ? run.options->repeat : 1;
     if (device && run.options->profile && !trace) /* a trace has the commands of all repetitions */
         run.profiled = run.repeat < PROFILED_MOST ? run.repeat : PROFILED_MOST;
-    struct owned_report *owned = run.arena ? arena_alloc(run.arena, sizeof *owned) : NULL;
-    if (!owned) {
-        arena_free(run.arena);
-        NO_MEMORY(error);
-    }
-    owned->arena = run.arena;
-    run.report = &owned->report;
+    TRY(create_report(&run, error));
     device_turn_begin(device); /* sessions wait, so that only this run is measured */
     enum healcl_status status = run_repetitions(&run, transcript, error);
     if (run.executor)
