@@ -71,9 +71,13 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memory;
 }
 
+void *arena_copy(struct arena *arena, const void *data, size_t size)
+{
+    void *copy = arena_alloc(arena, size);
+    return copy ? memcpy(copy, data, size) : NULL;
+}
+
 char *arena_strdup(struct arena *arena, const char *text)
 {
-    size_t size = strlen(text) + 1;
-    char *copy = arena_alloc(arena, size);
-    return copy ? memcpy(copy, text, size) : NULL;
+    return arena_copy(arena, text, strlen(text) + 1);
 }

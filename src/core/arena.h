@@ -29,6 +29,9 @@ void arena_clear(struct arena *arena);
 /* Returns zeroed memory of size bytes, aligned for any type; NULL when out of memory. */
 void *arena_alloc(struct arena *arena, size_t size);
 
+/* Returns a copy of size bytes, aligned for any type; NULL when out of memory. */
+void *arena_copy(struct arena *arena, const void *data, size_t size);
+
 /* Returns a copy of a string; NULL when out of memory. */
 char *arena_strdup(struct arena *arena, const char *text);
 

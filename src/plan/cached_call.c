@@ -111,10 +111,9 @@ struct cached_call *cached_call_add(const struct call *call, const struct call_k
     made->step.zeros = 0;
     memcpy(made->words, key->words, bytes);
     FOR_EACH_OPERAND (i, tensor, step) {
-        struct tensor *operand = arena_alloc(all->arena, sizeof *operand);
+        struct tensor *operand = arena_copy(all->arena, tensor, sizeof *tensor);
         if (!operand)
             return NULL;
-        *operand = *tensor;
         made->step.operands[i] = operand; /* other calls change it */
         made->sources[i] = (int8_t)source_of(call, step, i);
     }

@@ -15,19 +15,16 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     enum dtype dtype = payload->dtype;
     if (out->kind == ARGUMENT_DEVICE_TENSOR && out->tensor.has_dtype)
         dtype = out->tensor.dtype;
-    struct payload *copy = arena_alloc(call->planner->plan->arena, sizeof *copy);
-    NEED_MEMORY(copy, error);
-    *copy = *payload;
     TRY_ARGUMENT("tensor", planner_new_tensor(call, dtype, payload->layout.rank,
                                               payload->layout.shape, &call->result, error));
     if (storage_bytes(call->result->storage) == 0)
         return HEALCL_OK;
     struct plan *plan = call->planner->plan;
     struct step step = planner_step(call->planner, STEP_UPLOAD, call->result);
-    step.payload = copy;
+    step.payload = arena_copy(plan->arena, payload, sizeof *payload);
     step.tensor_name =
         out->kind == ARGUMENT_DEVICE_TENSOR ? arena_strdup(plan->arena, out->tensor.name) : "";
-    NEED_MEMORY(step.tensor_name, error);
+    NEED_MEMORY(step.payload && step.tensor_name, error);
     return planner_add_step(call->planner, &step, error);
 }
 
@@ -41,10 +38,8 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
     NEED_MEMORY(step.tensor_name, error);
     const struct argument *out = &call->entry->out;
     if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present && out->host.payload.data) {
-        struct payload *copy = arena_alloc(plan->arena, sizeof *copy);
-        NEED_MEMORY(copy, error);
-        *copy = out->host.payload;
-        step.payload = copy;
+        step.payload = arena_copy(plan->arena, &out->host.payload, sizeof out->host.payload);
+        NEED_MEMORY(step.payload, error);
     }
     return planner_add_step(call->planner, &step, error);
 }

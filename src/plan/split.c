@@ -123,9 +123,8 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
     if (of.period == 0 || !whole->payload ||
         !layout_same_shape(&whole->payload->layout, &tensor->layout))
         return HEALCL_OK;
-    struct payload *payload = arena_alloc(plan->arena, sizeof *payload);
+    struct payload *payload = arena_copy(plan->arena, whole->payload, sizeof *payload);
     NEED_MEMORY(payload, error);
-    *payload = *whole->payload;
     payload_narrow(payload, &of);
     part->payload = payload;
     return HEALCL_OK;

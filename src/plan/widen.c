@@ -245,9 +245,8 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
         return widen_refuse(step, "its rank is too high to add an axis of requests", error);
     if (step->payload) {
         struct payload *payload =
-            arena_alloc(widening->rewrite->planner.plan->arena, sizeof *payload);
+            arena_copy(widening->rewrite->planner.plan->arena, step->payload, sizeof *payload);
         NEED_MEMORY(payload, error);
-        *payload = *step->payload;
         payload->copies = copies;
         if (copies == 0)
             *payload = (struct payload){.dtype = payload->dtype,

@@ -545,9 +545,8 @@ static enum healcl_status keep_layouts(struct arena *arena, struct expression_va
     for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++) {
         if (!values->layouts[i])
             continue;
-        struct layout *layout = arena_alloc(arena, sizeof *layout);
+        struct layout *layout = arena_copy(arena, values->layouts[i], sizeof *layout);
         NEED_MEMORY(layout, error);
-        *layout = *values->layouts[i];
         values->layouts[i] = layout;
     }
     return HEALCL_OK;
