@@ -30,21 +30,23 @@ static struct space space_of_sum(const struct step *step)
 
 /* For sums of contiguous rows. The kernel adds up whole rows of a, eight columns at a time. It
  * takes moduli as vectors of eight, which must repeat along a row. */
-static const char *plan_columns(const struct step *step, const struct healcl_device *device,
-                                struct variant_plan *plan)
+static const char *plan_columns(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     struct space *space = &plan->space;
     *space = space_of_sum(step);
     space_simplify(space);
     const uint32_t last = space->rank - 1;
-    RETURN_OBSTACLE(sum_vectors_obstacle(device, terms_of(step), space->shape[last]));
-    OBSTACLE_IF(space->operand[OPERAND_OUT].stride[last] != 1 ||
-                    space->operand[OPERAND_A].stride[last] != 1,
-                "rows are not contiguous");
-    return moduli_are_periodic(step, Q) ? NULL : "moduli do not repeat";
+    const bool out_is_contiguous = space->operand[OPERAND_OUT].stride[last] == 1;
+    const bool a_is_contiguous = space->operand[OPERAND_A].stride[last] == 1;
+    RETURN_OBSTACLE(sum_vectors_obstacle(plan->device, terms_of(step), space->shape[last]));
+    OBSTACLE_IF(!out_is_contiguous || !a_is_contiguous, "rows are not contiguous");
+    OBSTACLE_IF(!moduli_are_periodic(step, Q), "moduli do not repeat");
+    return NULL;
 }
 
-/* The kernel's parameters after the space, out and a: table, period, count, stride. */
+/* The kernel's parameters after the space, out and a: moduli as vectors, vectors until they repeat,
+ * the number of terms, and a's stride along them. */
 static enum healcl_status choose_columns(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
@@ -61,15 +63,16 @@ static enum healcl_status choose_columns(struct launcher *self, const struct var
 /* For a summed axis that is followed only by a last axis of k = 1, 2, 4 or 8 moduli, in contiguous
  * memory. Then the terms of k sums form one row, and a vector of eight holds whole groups of k. The
  * kernel, axis_modsum_rows, adds up vectors, then their lanes. */
-static const char *plan_rows(const struct step *step, const struct healcl_device *device,
-                             struct variant_plan *plan)
+static const char *plan_rows(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     const struct layout *a = &step->in[INPUT_A]->layout;
     const uint32_t summed_axis = (uint32_t)step->value[0], last = a->rank - 1;
     const int64_t terms = a->shape[summed_axis], k = a->shape[last];
-    RETURN_OBSTACLE(sum_vectors_obstacle(device, terms, LANES));
-    OBSTACLE_IF(k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[summed_axis] != k ||
-                    terms * k < ROW_MIN,
+    RETURN_OBSTACLE(sum_vectors_obstacle(plan->device, terms, LANES));
+    OBSTACLE_IF(k < 1 || LANES % k != 0, "k is not 1, 2, 4 or 8");
+    OBSTACLE_IF(terms * k < ROW_MIN, "rows are short");
+    OBSTACLE_IF(a->stride[last] != 1 || a->stride[summed_axis] != k,
                 "terms do not form contiguous rows");
     OBSTACLE_IF(!moduli_are_periodic(step, Q), "moduli do not repeat");
     /* The kernel itself follows the summed axis and the last one: its space has neither. */
@@ -80,8 +83,8 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     return NULL;
 }
 
-/* The kernel's parameters after the space, out and a: moduli, their number, count, k, out_stride.
- */
+/* The kernel's parameters after the space, out and a: moduli, their number, the number of terms,
+ * the size k of the last axis, and out's stride along it. */
 static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
@@ -117,11 +120,12 @@ enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
 static int64_t count_segments(const struct healcl_device *device, const struct axis_sum *sum,
                               uint64_t columns)
 {
-    const uint64_t items = columns * sum->sharing.parts;
-    const int64_t most = sum->terms / ((int64_t)sum->sharing.parts * SEGMENT_TERMS);
+    const uint64_t items_of_segment = columns * sum->sharing.parts;
+    const int64_t terms_min = (int64_t)sum->sharing.parts * SEGMENT_TERMS; /* of a segment */
+    int64_t most = smaller(SEGMENTS_MAX, sum->terms / terms_min);
+    most = smaller(most, (int64_t)(INT32_MAX / columns));
     int64_t segments = 1;
-    while (items * (uint64_t)segments < sum_items_wanted(device) && segments * 2 <= most &&
-           segments < SEGMENTS_MAX && columns * 2 * (uint64_t)segments <= INT32_MAX)
+    while (segments * 2 <= most && items_of_segment * (uint64_t)segments < sum_items_wanted(device))
         segments *= 2;
     return segments;
 }
@@ -129,18 +133,18 @@ static int64_t count_segments(const struct healcl_device *device, const struct a
 /* For GPUs. The work-items of a work-group divide the terms of each column, and add up their sums
  * in local memory. If that leaves too few work-items, several work-groups share a column: then a
  * second launch adds up the sums of its segments. */
-static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
-                                   struct variant_plan *plan)
+static const char *plan_shared_sum(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     struct space *space = &plan->space;
     struct axis_sum *sum = &plan->sum;
-    RETURN_OBSTACLE(sum_local_obstacle(step, device, terms_of(step)));
+    RETURN_OBSTACLE(sum_local_obstacle(plan, terms_of(step)));
     OBSTACLE_IF(terms_of(step) <= FEW_TERMS, "there are few terms");
     *sum = (struct axis_sum){.terms = terms_of(step), .term_stride = term_stride_of(step)};
     *space = space_with_moduli(step, OPERAND_Q);
-    sum->sharing = sum_share_terms(device, space->end, sum->terms,
+    sum->sharing = sum_share_terms(plan->device, space->end, sum->terms,
                                    sum_columns_beside(space, sum->term_stride));
-    sum->segments = count_segments(device, sum, space->end);
+    sum->segments = count_segments(plan->device, sum, space->end);
     sum->segment_terms = (sum->terms + sum->segments - 1) / sum->segments;
     plan->launches = sum->segments > 1 ? 2 : 1;
     OBSTACLE_IF(sum->sharing.parts == 1 && sum->segments == 1,
@@ -149,17 +153,19 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
 }
 
 /* Adds a launch of axis_sum_local, which sums all segments of all columns. The kernel's parameters
- * after the operands: count, a_stride, b_stride, segment, outputs. There is no b. */
+ * after the operands: the number of terms, strides of a and of b along them, terms of a segment,
+ * and columns. There is no b. */
 static enum healcl_status choose_segments(struct launcher *self, const struct variant_plan *plan,
                                           const struct sum_operands *operands,
                                           struct healcl_error *error)
 {
     const struct axis_sum *sum = &plan->sum;
+    const uint64_t columns = plan->space.end / (uint64_t)sum->segments;
     struct job job;
     sum_begin(&job, self, plan, operands, false /* out is only written */);
     job.rounds = (uint64_t)sum->segment_terms / sum->sharing.parts + 1;
-    JOB_ADD_LONGS(&job, sum->terms, sum->term_stride, 0, sum->segment_terms);
-    job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
+    JOB_ADD_LONGS(&job, sum->terms, sum->term_stride, 0 /* of b */, sum->segment_terms);
+    job_add_uint(&job, (uint32_t)columns);
     return sum_choose_shared(&job, &sum->sharing, error);
 }
 
@@ -173,52 +179,55 @@ static void pack_operand(struct space *space, uint32_t operand)
 }
 
 /* One launch if columns have one segment. Otherwise a first launch writes the sums of segments to
- * scratch memory [segments, outputs], reduced modulo q. A second one adds these up: its terms are
- * the segments, `outputs` elements apart. */
+ * scratch memory [segments, columns], reduced modulo q. A second one adds these up: its terms are
+ * the segments, which are `columns` elements apart. */
 static enum healcl_status choose_shared_sum(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    struct variant_plan first = *plan, second = *plan;
     const int64_t segments = plan->sum.segments;
-    const uint64_t outputs = plan->space.end;
+    const uint64_t columns = plan->space.end;
     struct sum_operands operands;
     TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
     if (segments == 1)
         return choose_segments(self, plan, &operands, error);
+    const size_t element_bytes = dtype_size(step->out->storage->dtype);
+    const int scratch = template_add_scratch(self, columns * (uint64_t)segments * element_bytes);
+
+    struct variant_plan first = *plan;
+    struct sum_operands first_operands = operands;
+    first_operands.out = scratch;
     space_insert_axis(&first.space, 0, segments);
     first.space.operand[OPERAND_A].stride[0] = plan->sum.segment_terms * plan->sum.term_stride;
     pack_operand(&first.space, OPERAND_OUT);
-    pack_operand(&second.space, OPERAND_A);
-    second.sum = (struct axis_sum){.terms = segments,
-                                   .term_stride = (int64_t)outputs,
-                                   .segment_terms = segments,
-                                   .segments = 1};
-    second.sum.sharing = sum_share_terms(self->device, outputs, segments,
-                                         sum_columns_beside(&second.space, second.sum.term_stride));
-    const int scratch =
-        template_add_scratch(self, first.space.end * dtype_size(step->out->storage->dtype));
-    struct sum_operands first_operands = operands;
-    first_operands.out = operands.a = scratch;
     TRY(choose_segments(self, &first, &first_operands, error));
-    return choose_segments(self, &second, &operands, error);
+
+    struct variant_plan second = *plan;
+    struct sum_operands second_operands = operands;
+    second_operands.a = scratch;
+    pack_operand(&second.space, OPERAND_A);
+    const int64_t beside = sum_columns_beside(&second.space, (int64_t)columns);
+    second.sum =
+        (struct axis_sum){.sharing = sum_share_terms(self->device, columns, segments, beside),
+                          .terms = segments,
+                          .term_stride = (int64_t)columns,
+                          .segment_terms = segments,
+                          .segments = 1};
+    return choose_segments(self, &second, &second_operands, error);
 }
 
 /* A work-item adds up all terms of an output. Runs every step. */
-static const char *plan_terms(const struct step *step, const struct healcl_device *device,
-                              struct variant_plan *plan)
+static const char *plan_terms(struct variant_plan *plan)
 {
-    (void)device;
-    plan->space = space_with_moduli(step, AXIS_MODSUM_Q);
+    plan->space = space_with_moduli(plan->step, AXIS_MODSUM_Q);
     return NULL;
 }
 
 /* As plan_terms, for GPUs: the kernel of cl/sum/items.cl adds up several terms without a loop. */
-static const char *plan_item_sums(const struct step *step, const struct healcl_device *device,
-                                  struct variant_plan *plan)
+static const char *plan_item_sums(struct variant_plan *plan)
 {
-    plan->space = space_with_moduli(step, OPERAND_Q);
-    return sum_local_obstacle(step, device, terms_of(step));
+    plan->space = space_with_moduli(plan->step, OPERAND_Q);
+    return sum_local_obstacle(plan, terms_of(plan->step));
 }
 
 /* Terms have one factor, a: its distance between rows is 0, as a work-item has one row. */
@@ -237,7 +246,8 @@ static enum healcl_status choose_item_sums(struct launcher *self, const struct v
 }
 
 /* Sums a part of the terms at a time, because some devices limit the iterations of loops. Later
- * parts are added to out. The kernel's last parameters: q, count, stride, add. */
+ * parts are added to out. The kernel's parameters after the space, out and a: q, terms of this
+ * part, a's stride along them, and whether to add to out. */
 static enum healcl_status choose_axis_modsum(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
@@ -265,15 +275,13 @@ static const struct variant axis_modsum_variants[] = {
      "axis_modsum_vectors", "cl/sum/columns.cl", "contiguous rows of a multiple of eight elements"},
     {"rows", STYLE_VECTORS, plan_rows, choose_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/columns.cl", "contiguous terms, with a last axis of size 1, 2, 4 or 8"},
-    {"single", STYLE_SINGLE, plan_terms, choose_axis_modsum, 0, "core/sums", "axis_modsum",
-     "cl/core/sums.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_sum, choose_shared_sum, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
      "at least 17 terms for few sums, or adjacent terms; at least 8192 in all, or 256 for a sum"},
     {"items", STYLE_LOCAL, plan_item_sums, choose_item_sums, SHARED_SUM, "sum/items",
      "modmul_axis_sum_items", "cl/sum/items.cl", "at least 8192 terms, or 256 for a sum"},
-    {"elements", STYLE_GENERAL, plan_terms, choose_axis_modsum, OVER_ANY_VIEW, "core/sums",
-     "axis_modsum", "cl/core/sums.cl", "anything"},
+    GENERAL_VARIANTS("elements", plan_terms, choose_axis_modsum, OVER_ANY_VIEW, "core/sums",
+                     "axis_modsum"),
 };
 
 const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);

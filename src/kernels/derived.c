@@ -154,8 +154,9 @@ enum healcl_status derive_transform(struct launcher *self, const struct step *st
         tables->n_inv = derive_scales(self, step);
     else if (step->in[N_INV])
         tables->n_inv = derive_twiddles(self, step, N_INV);
-    return step->in[PERMUTATION] ? derive_permutation(self, step, &tables->permutation, error)
-                                 : HEALCL_OK;
+    if (step->in[PERMUTATION])
+        return derive_permutation(self, step, PERMUTATION_AS_GIVEN, &tables->permutation, error);
+    return HEALCL_OK;
 }
 
 /* Adds a table of a transform's twiddles in the order of cl/ntt/rows.cl, for words of `word_bits`
@@ -187,11 +188,12 @@ int derive_pass_twiddles(struct launcher *self, const struct step *step, int twi
     return template_add_table(self, &table);
 }
 
-/* Adds the tables of a permutation and of its inverse, uint [n+1] each. The device computes both
- * together: the inverse shows it whether entries repeat. For that it needs n elements of scratch
- * memory, which follow the inverse's n + 1. */
-static enum healcl_status derive_permutations(struct launcher *self, const struct step *step,
-                                              int *slot, int *inverse, struct healcl_error *error)
+/* Adds the tables of a permutation and of its inverse, uint [n+1] each, and returns the slot of
+ * one. The device computes both together: the inverse shows it whether entries repeat. For that it
+ * needs n elements of scratch memory, which follow the inverse's n + 1. */
+enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
+                                      enum permutation_use use, int *slot,
+                                      struct healcl_error *error)
 {
     const struct layout *layout = &step->in[PERMUTATION]->layout;
     struct table table = table_of(DERIVED_PERMUTATION, PERMUTATION, layout, sizeof(uint32_t));
@@ -201,26 +203,12 @@ static enum healcl_status derive_permutations(struct launcher *self, const struc
                    launcher_refuse(self, step, PERMUTATION), (long long)n);
     const int64_t with_kind = n + 1; /* the last element gives the permutation's kind */
     table.count = with_kind;
-    *slot = template_add_table(self, &table);
+    const int as_given = template_add_table(self, &table);
     table.key.kind = DERIVED_INVERSE_PERMUTATION;
     table.count = with_kind + n;
-    table.only_for_filling = true; /* see derive_inverse_permutation */
-    *inverse = template_add_table(self, &table);
-    return HEALCL_OK;
-}
-
-enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int *slot,
-                                      struct healcl_error *error)
-{
-    int unused_inverse;
-    return derive_permutations(self, step, slot, &unused_inverse, error);
-}
-
-enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step,
-                                              int *slot, struct healcl_error *error)
-{
-    int unused_permutation;
-    TRY(derive_permutations(self, step, &unused_permutation, slot, error));
+    table.only_for_filling = true;
+    const int inverse = template_add_table(self, &table);
+    *slot = use == PERMUTATION_INVERTED ? inverse : as_given;
     self->templates.current->tables[*slot - SLOT_TABLE].only_for_filling = false;
     return HEALCL_OK;
 }
@@ -261,7 +249,8 @@ enum healcl_status derive_check(struct launcher *self, const struct step *step, 
     int unused_slot;
     switch (step_check(step, i)) { /* most values are checked while a table is filled from them */
     case CHECK_INDEX: derive_index_check(self, step, i); break;
-    case CHECK_PERMUTATION: return derive_permutation(self, step, &unused_slot, error);
+    case CHECK_PERMUTATION:
+        return derive_permutation(self, step, PERMUTATION_AS_GIVEN, &unused_slot, error);
     case CHECK_COPRIME: return derive_crt_inverses(self, step, i, &unused_slot, error);
     case CHECK_MODULUS:
         if (!step->in[i]->storage->scalars)

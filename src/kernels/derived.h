@@ -149,14 +149,15 @@ int derive_lane_twiddles(struct launcher *self, const struct step *step, int twi
 int derive_pass_twiddles(struct launcher *self, const struct step *step, int twiddles,
                          int64_t beside, uint32_t word_bits);
 
+/* A permutation may be needed as the step gives it, or as its inverse, which is of the same kind.
+ */
+enum permutation_use { PERMUTATION_AS_GIVEN, PERMUTATION_INVERTED };
+
 /* uint [n+1] for the permutation of a transform or sum, which is input 3. The last element gives
  * the kind of permutation: see permutation in cl/core/checks.cl. */
-enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int *slot,
+enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
+                                      enum permutation_use use, int *slot,
                                       struct healcl_error *error);
-
-/* As derive_permutation, for the inverse permutation. It is of the same kind. */
-enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step,
-                                              int *slot, struct healcl_error *error);
 
 /* struct twiddle [k,k] with the inverses of the moduli in input i, for the CRT. */
 enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,

@@ -115,11 +115,11 @@ enum { VECTORS_GRANULE = 4096 };
 
 /* For contiguous rows. The kernel takes moduli as vectors of eight, which must repeat along a row.
  */
-static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
-                                struct variant_plan *plan)
+static const char *plan_vectors(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     struct space *space = &plan->space;
-    RETURN_OBSTACLE(double_vectors_obstacle(device));
+    RETURN_OBSTACLE(double_vectors_obstacle(plan->device));
     *space = space_of(step, NULL);
     const uint32_t last = space->rank - 1;
     const int64_t row = space->shape[last];
@@ -195,12 +195,12 @@ static uint32_t longest_axis(const struct space *space, uint32_t end)
  * along some other axis have the same moduli: the kernel gathers eight elements of them to a
  * vector.
  */
-static const char *plan_interleaved(const struct step *step, const struct healcl_device *device,
-                                    struct variant_plan *plan)
+static const char *plan_interleaved(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     struct elementwise_plan *found = &plan->elementwise;
     struct space *space = &plan->space;
-    RETURN_OBSTACLE(double_vectors_obstacle(device));
+    RETURN_OBSTACLE(double_vectors_obstacle(plan->device));
     const struct layout moduli = modulus_operand(step, INPUT_P);
     *space = space_of(step, &moduli);
     const uint32_t last = space->rank - 1;
@@ -249,11 +249,10 @@ static enum healcl_status choose_interleaved(struct launcher *self, const struct
 
 /* ---------------------------------------------------------------- any layout */
 
-static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+static const char *plan_elements(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     const struct layout moduli = modulus_operand(step, INPUT_P);
-    (void)device;
     plan->space = space_of(step, &moduli);
     return NULL;
 }
@@ -383,17 +382,17 @@ static int64_t repeated_rows(const struct space *space, const struct healcl_devi
 
 /* A work-item computes several elements with the same b and modulus: it reads these once, and
  * computes b's Shoup quotient once. */
-static const char *plan_repeated(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+static const char *plan_repeated(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     struct space *space = &plan->space;
     OBSTACLE_IF(step->kind == STEP_CHAIN || !step->in[INPUT_B], "there is only one operand");
     const struct layout moduli = modulus_operand(step, INPUT_P);
     OBSTACLE_IF(!find_repeated(step, &moduli, space, &plan->elementwise.varying_input),
                 "no operand repeats along an axis as moduli do");
-    OBSTACLE_IF(space->end < REPEATED_MIN || repeated_rows(space, device) < 2,
+    OBSTACLE_IF(space->end < REPEATED_MIN || repeated_rows(space, plan->device) < 2,
                 "there are too few elements");
-    return axes_are_compiled(space, device) ? NULL : "no kernel is compiled for this view";
+    return axes_are_compiled(space, plan->device) ? NULL : "no kernel is compiled for this view";
 }
 
 /* The space keeps one element of each work-item: its first axis is shortened from all rows to the
@@ -458,9 +457,9 @@ static bool find_period(const struct layout *table, int64_t *repeats, int64_t *c
 /* For operands that are known to be residues: products and sums of them need no signs, and sums no
  * division. Moduli are an ordinary operand, unless the space has one axis and they are periodic.
  * Then the kernel computes the index of a modulus from that of the element. */
-static const char *plan_residues(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+static const char *plan_residues(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     struct elementwise_plan *found = &plan->elementwise;
     const uint32_t operands = step->in[INPUT_B] ? A_AND_B : 1u << INPUT_A;
     OBSTACLE_IF(step->kind == STEP_CHAIN, "the step is a chain");
@@ -473,7 +472,8 @@ static const char *plan_residues(const struct step *step, const struct healcl_de
     if (plan->space.rank != 1 ||
         !find_period(&found->moduli, &found->elements_of_modulus, &found->modulus_count))
         plan->space = space_of(step, &found->moduli);
-    return axes_are_compiled(&plan->space, device) ? NULL : "no kernel is compiled for this view";
+    return axes_are_compiled(&plan->space, plan->device) ? NULL
+                                                         : "no kernel is compiled for this view";
 }
 
 /* The kernel's parameters after the operands: the table, the index of the first modulus in it,
@@ -506,10 +506,9 @@ static enum healcl_status choose_residues(struct launcher *self, const struct va
 
 /* For products of a tensor and a scalar modulo a scalar: the Shoup quotient of the scalar is
  * computed once, on the host. */
-static const char *plan_constant(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+static const char *plan_constant(struct variant_plan *plan)
 {
-    (void)device;
+    const struct step *step = plan->step;
     const int tensor = is_scalar(step, INPUT_A) ? INPUT_B : INPUT_A;
     const bool one_is_scalar = is_scalar(step, INPUT_A) != is_scalar(step, INPUT_B);
     OBSTACLE_IF(step->kind != STEP_MODMUL || !one_is_scalar || !is_scalar(step, INPUT_P),

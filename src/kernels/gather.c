@@ -22,7 +22,7 @@ static struct space space_of_gather(const struct step *step)
     return space;
 }
 
-/* The strides of the space's operands along its last axis. */
+/* Whether the space's operands have these strides along its last axis. */
 static bool last_strides_are(const struct space *space, int64_t out, int64_t a, int64_t indices)
 {
     const uint32_t last = space->rank - 1;
@@ -31,44 +31,41 @@ static bool last_strides_are(const struct space *space, int64_t out, int64_t a, 
            space->operand[OPERAND_INDICES].stride[last] == indices;
 }
 
-static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+static const char *plan_elements(struct variant_plan *plan)
 {
-    (void)device;
-    plan->space = space_of_gather(step);
+    plan->space = space_of_gather(plan->step);
     return NULL;
 }
 
-/* Contiguous elements share one index: the kernel copies them as a line. */
-static const char *plan_lines(const struct step *step, const struct healcl_device *device,
-                              struct variant_plan *plan)
+/* Contiguous elements of out and a share one index: the kernel copies them as a line. */
+static const char *plan_lines(struct variant_plan *plan)
 {
     const struct space *space = &plan->space;
-    (void)device;
-    plan->space = space_of_gather(step);
+    plan->space = space_of_gather(plan->step);
+    const int64_t line = space->shape[space->rank - 1];
     OBSTACLE_IF(!last_strides_are(space, 1, 1, 0), "adjacent elements have different indices");
-    OBSTACLE_IF(space->shape[space->rank - 1] < LINE_MIN || space->end < ELEMENTS_MIN,
+    OBSTACLE_IF(line < LINE_MIN || space->end < ELEMENTS_MIN,
                 "few elements, or few that share an index");
     return NULL;
 }
 
 /* Indices select within contiguous rows of a. A work-item first reads a whole row into the cache.
  * So it should use most of the row, and each compute unit needs a few rows. */
-static const char *plan_rows(const struct step *step, const struct healcl_device *device,
-                             struct variant_plan *plan)
+static const char *plan_rows(struct variant_plan *plan)
 {
     enum { ROWS_OF_UNIT = 2 };
+    const struct step *step = plan->step;
     const struct space *space = &plan->space;
     const struct layout *a = &step->in[INPUT_A]->layout;
     plan->space = space_of_gather(step);
-    const int64_t row = a->shape[step->value[0]], taken = space->shape[space->rank - 1];
-    OBSTACLE_IF(a->stride[step->value[0]] != 1 || !last_strides_are(space, 1, 0, 1),
+    const int64_t gathered_axis = step->value[0], row = a->shape[gathered_axis];
+    const int64_t taken = space->shape[space->rank - 1]; /* elements of out from one row of a */
+    OBSTACLE_IF(a->stride[gathered_axis] != 1 || !last_strides_are(space, 1, 0, 1),
                 "the gathered axis is not contiguous");
     OBSTACLE_IF(row < ROW_MIN || taken < row / 2, "rows are short, or few elements are taken");
-    OBSTACLE_IF(space->end < ELEMENTS_MIN ||
-                    space->end / (uint64_t)taken <
-                        ROWS_OF_UNIT * (uint64_t)device->info.compute_units,
-                "there are too few rows");
+    const uint64_t rows = space->end / (uint64_t)taken; /* taken is above 0: row is not short */
+    const uint64_t rows_min = ROWS_OF_UNIT * (uint64_t)plan->device->info.compute_units;
+    OBSTACLE_IF(space->end < ELEMENTS_MIN || rows < rows_min, "there are too few rows");
     return NULL;
 }
 
@@ -111,10 +108,8 @@ static const struct variant variants[] = {
      "cl/gather/gather.cl", "most elements of long contiguous rows"},
     {"lines", STYLE_VECTORS, plan_lines, choose, OVER_ELEMENTS, "gather/gather", "gather_lines",
      "cl/gather/gather.cl", "contiguous elements that share an index"},
-    {"single", STYLE_SINGLE, plan_elements, choose, 0, "gather/gather", "gather",
-     "cl/gather/gather.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, choose, WIDE_OVER_ANY_VIEW, "gather/gather",
-     "gather", "cl/gather/gather.cl", "anything"},
+    GENERAL_VARIANTS("elements", plan_elements, choose, WIDE_OVER_ANY_VIEW, "gather/gather",
+                     "gather"),
 };
 
 const struct family family_gather = FAMILY_OF(gather, gather, variants);

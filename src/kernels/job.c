@@ -7,7 +7,7 @@
 
 /* ---------------------------------------------------------------- spaces */
 
-/* Sets a space to all elements of a shape, at least one axis, without operands. */
+/* Sets a space to all elements of a shape, without operands. A scalar gets an axis of size 1. */
 void space_init(struct space *space, const struct layout *shape)
 {
     memset(space, 0, sizeof *space);
@@ -32,18 +32,16 @@ void space_of_views(struct space *space, const struct layout *out, const struct 
     space_simplify(space);
 }
 
-/* Inserts an axis of `size` elements. All operands get stride 0 along it. */
+/* Inserts an axis of `size` elements before `axis`. All operands get stride 0 along it. */
 void space_insert_axis(struct space *space, uint32_t axis, int64_t size)
 {
-    const uint32_t behind = space->rank++ - axis;
-    memmove(space->shape + axis + 1, space->shape + axis, behind * sizeof *space->shape);
+    for (uint32_t to = space->rank; to > axis; to--)
+        space_move_axis(space, to, space, to - 1);
+    space->rank++;
     space->shape[axis] = size;
     space->end *= (uint64_t)size;
-    for (int k = 0; k < SPACE_OPERANDS; k++) {
-        int64_t *stride = space->operand[k].stride + axis;
-        memmove(stride + 1, stride, behind * sizeof *stride);
-        *stride = 0;
-    }
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        space->operand[k].stride[axis] = 0;
 }
 
 void space_add_axis(struct space *space)
@@ -65,14 +63,16 @@ static void drop_axis(struct space *space, uint32_t axis)
         space_move_axis(space, i, space, i + 1);
 }
 
-/* Whether an axis and the next one are evenly strided in all operands: then they can be one axis.
- */
+/* Whether an axis and the next one can be one axis: the first one's stride is the whole length of
+ * the next one, in all operands. */
 static bool axes_join(const struct space *space, uint32_t axis)
 {
-    for (int k = 0; k < SPACE_OPERANDS; k++)
-        if (space->operand[k].stride[axis] !=
-            space->operand[k].stride[axis + 1] * space->shape[axis + 1])
+    const int64_t next_size = space->shape[axis + 1];
+    for (int k = 0; k < SPACE_OPERANDS; k++) {
+        const int64_t *stride = space->operand[k].stride;
+        if (stride[axis] != stride[axis + 1] * next_size)
             return false;
+    }
     return true;
 }
 
@@ -225,11 +225,6 @@ void job_add_input(struct job *job, const struct tensor *tensor)
     job_add_buffer(job, template_slot_of(job->launcher, tensor));
 }
 
-void job_add_output(struct job *job, const struct tensor *tensor)
-{
-    job_add_written(job, template_slot_of(job->launcher, tensor));
-}
-
 /* Notes that an operand of the space begins at the offset of the step's operand with this slot. */
 static void follow_offset(struct job *job, int operand, int slot)
 {
@@ -256,10 +251,10 @@ void job_move_scalar(struct job *job, int k, const struct step *step, int i)
     job->followed[k] = i;
 }
 
+/* A kernel gets the value of a scalar elsewhere. Here it gets memory that it does not read. */
 void job_add_tensor(struct job *job, int k, const struct step *step, int i)
 {
-    if (is_scalar(step,
-                  i)) /* the kernel gets its value elsewhere, and memory that it does not read */
+    if (is_scalar(step, i))
         job_add_input(job, step->out);
     else
         job_add_input_operand(job, k, template_slot_of(job->launcher, step->in[i]));
@@ -298,13 +293,16 @@ void job_add_scalar(struct job *job, int slot)
 /* Iterations of loops that finding an element takes in every kernel. */
 enum { FEW_ROUNDS = 128 };
 
-/* Whether all memory has less than 2^32 bytes: then kernels can compute positions in 32 bits. */
+/* Whether all memory of the launch has less than 2^32 bytes: then kernels can compute positions in
+ * 32 bits. */
 static bool is_narrow(const struct job *job)
 {
-    for (uint32_t i = 0; i < job->launch.argument_count; i++)
-        if (job->slots[i] < SLOT_SPACE &&
-            template_slot_bytes(job->launcher, job->slots[i]) > UINT32_MAX)
+    for (uint32_t i = 0; i < job->launch.argument_count; i++) {
+        const int slot = job->slots[i];
+        const bool is_memory = slot < SLOT_SPACE;
+        if (is_memory && template_slot_bytes(job->launcher, slot) > UINT32_MAX)
             return false;
+    }
     return true;
 }
 
@@ -314,36 +312,45 @@ bool axes_are_compiled(const struct space *space, const struct healcl_device *de
            space->end <= INT32_MAX;
 }
 
-/* Whether vectors of `width` elements along the last axis suit an operand. Either all elements of a
- * vector are the same one, or the kernel can load vectors of it, and they are aligned to their
- * size.
- */
-static bool suits_vectors(const struct space *space, const struct operand *operand,
-                          bool loads_vectors, uint32_t width)
+/* Whether an operand has vectors of `width` elements along the last axis: contiguous elements, each
+ * vector aligned to its size. */
+static bool has_aligned_vectors(const struct space *space, const struct operand *operand,
+                                uint32_t width)
 {
     const uint32_t last = space->rank - 1;
-    if (operand->stride[last] == 0)
-        return true;
-    bool suits = loads_vectors && operand->stride[last] == 1 && operand->offset % width == 0;
+    bool is_aligned = operand->offset % width == 0;
     for (uint32_t axis = 0; axis < last; axis++)
-        suits = suits && operand->stride[axis] % width == 0;
-    return suits;
+        is_aligned = is_aligned && operand->stride[axis] % width == 0;
+    return operand->stride[last] == 1 && is_aligned;
 }
 
-/* Whether the kernel should use vectors. All operands must suit them, and each of `items`
- * work-items must get at least one vector. */
+/* Whether all operands of a space suit vectors of job->width elements along the last axis. Either
+ * all elements of a vector are the same one, or the kernel can load vectors of the operand. */
+static bool operands_suit_vectors(const struct job *job)
+{
+    const struct space *space = &job->space;
+    const uint32_t last = space->rank - 1;
+    for (uint32_t k = 0; k < SPACE_OPERANDS; k++) {
+        const struct operand *operand = &space->operand[k];
+        const bool is_same_element = operand->stride[last] == 0;
+        const bool kernel_loads_vectors = job->vector_operands >> k & 1;
+        if (!is_same_element &&
+            !(kernel_loads_vectors && has_aligned_vectors(space, operand, job->width)))
+            return false;
+    }
+    return space->operand[OPERAND_OUT].stride[last] != 0; /* out needs an element for each */
+}
+
+/* Whether the kernel should use vectors. Each of `items` work-items must get at least one. */
 static bool should_use_vectors(const struct job *job, uint64_t items)
 {
     const struct space *space = &job->space;
-    const uint32_t width = job->width, last = space->rank - 1;
-    if (width < 2 || job->single || space->first > 0 || space->end / width < items ||
-        !axes_are_compiled(space, job->launcher->device) || !is_narrow(job) ||
-        space->shape[last] % width != 0 || space->operand[OPERAND_OUT].stride[last] == 0)
+    const bool kernel_has_vectors = job->width >= 2 && !job->single && space->first == 0;
+    if (!kernel_has_vectors || !axes_are_compiled(space, job->launcher->device))
         return false;
-    for (uint32_t k = 0; k < SPACE_OPERANDS; k++)
-        if (!suits_vectors(space, &space->operand[k], job->vector_operands >> k & 1, width))
-            return false;
-    return true;
+    const bool enough_vectors = space->end / job->width >= items;
+    const bool rows_are_vectors = space->shape[space->rank - 1] % job->width == 0;
+    return enough_vectors && rows_are_vectors && is_narrow(job) && operands_suit_vectors(job);
 }
 
 /* Makes vectors the elements of the space: the last axis, and the offsets and strides of operands
@@ -369,17 +376,18 @@ static void use_vectors(struct job *job)
  * numbers share a kernel: each one needs a compilation, which takes hours for an FPGA. */
 static uint32_t compiled_axes(const struct job *job)
 {
-    enum { SINGLE_AXES = 4, SINGLE_AXES_MORE = 8 };
-    const uint32_t rank = job->space.rank;
-    if (rank == 0 || job->space.end > INT32_MAX || job->granule > 0)
+    enum { FEW_AXES = 4, MORE_AXES = 8 }; /* for one work-item, which FPGAs use */
+    const struct space *space = &job->space;
+    const bool needs_any_number = space->rank == 0 || space->end > INT32_MAX || job->granule > 0;
+    if (needs_any_number)
         return 0;
-    if (job->single && rank <= SINGLE_AXES)
-        return SINGLE_AXES;
+    if (job->single && space->rank <= FEW_AXES)
+        return FEW_AXES;
     if (job->single)
-        return rank <= SINGLE_AXES_MORE ? SINGLE_AXES_MORE : SPACE_AXES;
-    if (!axes_are_compiled(&job->space, job->launcher->device))
+        return space->rank <= MORE_AXES ? MORE_AXES : SPACE_AXES;
+    if (!axes_are_compiled(space, job->launcher->device))
         return 0;
-    return rank == 2 ? 3 : rank;
+    return space->rank == 2 ? 3 : space->rank;
 }
 
 /* Compiles the kernel for the number of axes of the space, if that is possible and the tuning asks
@@ -409,12 +417,35 @@ enum healcl_status job_add_to_template(const struct job *job, struct healcl_erro
     return job->launch.groups == 0 ? HEALCL_OK : template_add_launch(job->launcher, job, error);
 }
 
+/* If programs are built one at a time, one large program is built sooner than several small ones.
+ * cl/core.cl includes all programs of cl/core. */
+static void join_core_programs(struct job *job)
+{
+    static const char core_folder[] = "core/";
+    const bool builds_one_at_a_time = job->launcher->device->tuning.builds_at_once == 1;
+    const bool is_of_core = strncmp(job->launch.program, core_folder, strlen(core_folder)) == 0;
+    const bool is_of_manifest = job->launch.source != NULL;
+    if (builds_one_at_a_time && is_of_core && !is_of_manifest)
+        job->launch.program = "core";
+}
+
+/* Puts the space into memory if the device allows fewer bytes of arguments. */
+static void limit_arguments(struct job *job)
+{
+    const bool space_is_argument = job->launch.arguments[0].value == &job->space;
+    const uint64_t most = job->launcher->device->tuning.argument_bytes;
+    if (!space_is_argument || launch_argument_bytes(&job->launch) <= most)
+        return;
+    job_define(job, "SPACE_IN_MEMORY", "");
+    job_put_space_in_memory(job);
+}
+
 /* Completes a job, and adds it to the template. Some devices limit the loop iterations of a
  * work-item: job->rounds. */
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
                                      struct healcl_error *error)
 {
-    uint64_t limit = job->launcher->device->info.loop_limit;
+    const uint64_t limit = job->launcher->device->info.loop_limit;
     if (limit > 0 && job->rounds > limit)
         REFUSE_FOR(error, LIMIT,
                    "a work-item needs loops of %" PRIu64
@@ -426,48 +457,53 @@ enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t lo
         local_size = 1;
     }
     compile_axes(job);
-    /* If programs are built one at a time, one large program is built sooner than several small
-     * ones. cl/core.cl includes all programs of cl/core. */
-    if (job->launcher->device->tuning.builds_at_once == 1 && !job->launch.source &&
-        strncmp(job->launch.program, "core/", strlen("core/")) == 0)
-        job->launch.program = "core";
+    join_core_programs(job);
+    limit_arguments(job);
     job->launch.groups = groups;
     job->launch.local_size = local_size;
-    if (job->launch.arguments[0].value == &job->space &&
-        launch_argument_bytes(&job->launch) > job->launcher->device->tuning.argument_bytes) {
-        job_define(job, "SPACE_IN_MEMORY", "");
-        job_put_space_in_memory(job);
-    }
     return job_add_to_template(job, error);
 }
 
-/* Adds a launch over the elements of the space, in work-groups of local_size work-items. Decides
- * how many elements a work-item takes. */
+enum healcl_status job_launch_items(struct job *job, size_t local_size, struct healcl_error *error)
+{
+    const uint64_t groups = (job->space.end + local_size - 1) / local_size;
+    job->space.elements_per_item = 1;
+    return job_launch_groups(job, groups, local_size, error);
+}
+
+/* The elements of the space that a work-item takes, if `elements` are shared by about `items`
+ * work-items. At most as many as the tuning and a limit of loop iterations allow. At least so many
+ * that devices can count work-items in 32 bits. A multiple of the granule. */
+static uint64_t elements_of_item(const struct job *job, uint64_t elements, uint64_t items)
+{
+    const struct healcl_device *device = job->launcher->device;
+    const uint64_t limit = device->info.loop_limit, least = (elements >> 31) + 1;
+    uint64_t count = elements / items;
+    if (count > device->tuning.elements_per_item)
+        count = device->tuning.elements_per_item;
+    if (limit > 0 && count > limit / job->rounds)
+        count = limit / job->rounds;
+    if (count < least)
+        count = least;
+    if (job->granule > 0) /* round up to whole granules */
+        count = (count + job->granule - 1) / job->granule * job->granule;
+    return count;
+}
+
+/* Adds a launch over the elements of the space, in work-groups of local_size work-items. Each
+ * compute unit should get several work-groups: so it stays busy when some end early. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
     enum { GROUPS_OF_UNIT = 8 };
-    const struct healcl_device *device = job->launcher->device;
-    /* Each compute unit should get several work-groups: so it stays busy when some end early. */
-    const uint64_t items = GROUPS_OF_UNIT * local_size * (uint64_t)device->info.compute_units;
+    const uint64_t units = (uint64_t)job->launcher->device->info.compute_units;
+    const uint64_t items = GROUPS_OF_UNIT * local_size * units;
     if (should_use_vectors(job, items))
         use_vectors(job);
     const uint64_t elements = job->space.end - job->space.first;
-    const uint64_t least = (elements >> 31) + 1; /* devices count work-items in 32 bits */
-    uint64_t per_item = elements / items;
-    if (per_item > device->tuning.elements_per_item)
-        per_item = device->tuning.elements_per_item;
-    const uint64_t limit = device->info.loop_limit;
     job->rounds += FEW_ROUNDS;
-    if (limit > 0 && per_item > limit / job->rounds)
-        per_item = limit / job->rounds;
-    if (per_item < least)
-        per_item = least;
-    if (job->granule > 0) /* round up to whole granules */
-        per_item = (per_item + job->granule - 1) / job->granule * job->granule;
-    if (per_item == 0)
-        per_item = 1;
+    const uint64_t per_item = elements_of_item(job, elements, items);
+    const uint64_t per_group = per_item * local_size;
     job->space.elements_per_item = per_item;
-    uint64_t per_group = per_item * local_size;
     job->rounds *= per_item;
     return job_launch_groups(job, (elements + per_group - 1) / per_group, local_size, error);
 }
@@ -481,9 +517,9 @@ enum healcl_status job_launch(struct job *job, struct healcl_error *error)
 
 const char *double_vectors_obstacle(const struct healcl_device *device)
 {
-    return device->info.double_width == 0 && device->tuning.multiply == MULTIPLY_BY_DOUBLES
-               ? "the device has no doubles"
-               : NULL;
+    const bool needs_doubles = device->tuning.multiply == MULTIPLY_BY_DOUBLES;
+    OBSTACLE_IF(needs_doubles && device->info.double_width == 0, "the device has no doubles");
+    return NULL;
 }
 
 /* The output's elements as a space, with operands out and the first inputs. Scalars get stride 0.

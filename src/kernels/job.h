@@ -51,7 +51,6 @@ void job_allow_vectors(struct job *job, const struct step *step, uint32_t width,
 void job_add_space(struct job *job);
 void job_put_space_in_memory(struct job *job); /* the space is the first argument */
 void job_add_input(struct job *job, const struct tensor *tensor);
-void job_add_output(struct job *job, const struct tensor *tensor);
 void job_add_buffer(struct job *job, int slot);
 void job_add_written(struct job *job, int slot);
 void job_add_long(struct job *job, int64_t value);
@@ -86,6 +85,9 @@ enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 /* As job_launch, in work-groups of local_size work-items. That is 1 for kernels with large private
  * arrays: PoCL keeps the arrays of a whole group on a thread's stack. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error);
+
+/* Adds a launch with a work-item for each element of the space. */
+enum healcl_status job_launch_items(struct job *job, size_t local_size, struct healcl_error *error);
 
 /* Adds a launch of `groups` work-groups of local_size work-items each. */
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,

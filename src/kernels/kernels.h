@@ -35,6 +35,36 @@ enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
 #name, FAMILY_##preference, list, sizeof list / sizeof *list, NULL \
     }
 
+/* The last variants of a family, which run any layout: one work-item takes all elements, or many
+ * work-items share them. Both have the same kernel in cl/PROGRAM.cl. `tunables` are those of many
+ * work-items. */
+#define GENERAL_VARIANTS(name, plan, choose, tunables, program, kernel)                    \
+    {"single",                                                                             \
+     STYLE_SINGLE,                                                                         \
+     plan,                                                                                 \
+     choose,                                                                               \
+     0,                                                                                    \
+     program,                                                                              \
+     kernel,                                                                               \
+     "cl/" program ".cl",                                                                  \
+     "up to 2^31 elements"},                                                               \
+    {                                                                                      \
+        name, STYLE_GENERAL, plan, choose, tunables, program, kernel, "cl/" program ".cl", \
+            "anything"                                                                     \
+    }
+
+/* The smaller of two numbers. */
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The blocks that `count` elements fill, of which the last one may be incomplete. */
+static inline int64_t blocks_for(int64_t count, int64_t block)
+{
+    return (count + block - 1) / block;
+}
+
 /* The output's elements as a space. Its operands are the output and those of the first `inputs`
  * inputs that are tensors. Axes are not simplified. */
 struct space step_space(const struct step *step, int inputs);

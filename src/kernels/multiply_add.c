@@ -68,11 +68,10 @@ static bool set_views(const struct step *step, const struct layout *moduli,
     return true;
 }
 
-static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+static const char *plan_elements(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     const struct layout moduli = modulus_operand(step, INPUT_P);
-    (void)device;
     (void)set_views(step, &moduli, LAST_AXIS_ANY, plan);
     return NULL;
 }
@@ -80,13 +79,13 @@ static const char *plan_elements(const struct step *step, const struct healcl_de
 /* If moduli are periodic along rows of whole vectors, the kernel takes them as vectors of eight,
  * and the space does not have them. Otherwise the kernel needs an axis along which moduli are
  * equal. */
-static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
-                                struct variant_plan *plan)
+static const char *plan_vectors(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     const struct layout moduli = modulus_operand(step, INPUT_P);
     struct layout without_moduli = {.rank = step->out->layout.rank}; /* all strides are 0 */
     memcpy(without_moduli.shape, step->out->layout.shape, sizeof without_moduli.shape);
-    RETURN_OBSTACLE(double_vectors_obstacle(device));
+    RETURN_OBSTACLE(double_vectors_obstacle(plan->device));
     (void)set_views(step, &without_moduli, LAST_AXIS_ANY, plan);
     const bool rows_are_vectors = plan->space.shape[plan->space.rank - 1] % LANES == 0;
     plan->is_periodic = moduli_are_periodic(step, INPUT_P) && rows_are_vectors;

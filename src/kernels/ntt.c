@@ -15,7 +15,8 @@ struct transform {
     const struct variant *variant;
     int64_t n, k;
     bool inverse;
-    int q, twiddles, n_inv, perm; /* slots */
+    /* Slots of its tables. One that the step does not have is a stand-in, which is not read. */
+    int q, twiddles, n_inv, perm;
 };
 
 /* Kernels with scratch memory transform a part of the rows at a time. Rows that must stay together
@@ -23,28 +24,28 @@ struct transform {
  * once: those that 64 MiB and one allocation can hold, but at least one. */
 static int64_t groups_at_once(const struct healcl_device *device, int64_t groups, int64_t elements)
 {
-    enum { ROWS_BYTES = 64 << 20 };
+    enum { SCRATCH_BYTES_MAX = 64 << 20 };
     const uint64_t most = device_scratch_bytes(device);
-    const uint64_t bytes = most < ROWS_BYTES ? most : ROWS_BYTES;
+    const uint64_t bytes = most < SCRATCH_BYTES_MAX ? most : SCRATCH_BYTES_MAX;
     const int64_t fit = (int64_t)(bytes / sizeof(uint64_t)) / elements;
-    const int64_t at_once = fit < groups ? fit : groups;
+    const int64_t at_once = smaller(fit, groups);
     return at_once < 1 ? 1 : at_once;
 }
 
-/* Adds scratch memory for *at_once of `groups` groups of rows. Returns its slot. */
-static int add_rows(struct launcher *self, const struct transform *transform, int64_t groups,
-                    int64_t rows_of_group, int64_t *at_once)
+/* The number of parts that `groups` groups are transformed in. */
+static uint32_t count_parts(const struct healcl_device *device, int64_t groups, int64_t elements)
 {
-    const int64_t elements = rows_of_group * transform->n;
-    *at_once = groups_at_once(self->device, groups, elements);
-    return template_add_scratch(self, (uint64_t)(*at_once * elements) * sizeof(uint64_t));
+    if (groups == 0)
+        return 0;
+    return (uint32_t)blocks_for(groups, groups_at_once(device, groups, elements));
 }
 
-/* The number of launches for `groups` groups, at_once in each. */
-static uint32_t rounds_of(const struct healcl_device *device, int64_t groups, int64_t elements)
+/* Adds scratch memory for the groups of one part, *at_once. Returns its slot. */
+static int add_part_scratch(struct launcher *self, int64_t groups, int64_t elements,
+                            int64_t *at_once)
 {
-    const int64_t at_once = groups_at_once(device, groups, elements);
-    return groups == 0 ? 0 : (uint32_t)((groups - 1) / at_once) + 1;
+    *at_once = groups_at_once(self->device, groups, elements);
+    return template_add_scratch(self, (uint64_t)(*at_once * elements) * sizeof(uint64_t));
 }
 
 /* The rows of all moduli: l*r*k. */
@@ -54,44 +55,43 @@ static int64_t transform_rows(const struct step *step)
     return out->shape[AXIS_L] * out->shape[AXIS_R] * out->shape[AXIS_K];
 }
 
-/* Begins a job of the variant's program, with a kernel for each direction. Its space is the whole
- * output with operands out and in, and is the first argument. */
+/* Begins a job of the variant's program, with one of two kernels. Its space, the first argument, is
+ * the whole output with operands out and a. */
 static void transform_begin(struct job *job, struct launcher *self,
-                            const struct transform *transform, const char *forward,
-                            const char *inverse)
+                            const struct transform *transform, const char *forward_kernel,
+                            const char *inverse_kernel)
 {
-    job_init(job, self, transform->step, transform->variant->program,
-             transform->inverse ? inverse : forward);
-    job->launch.variant = transform->variant;
-    job->single = transform->variant->style == STYLE_SINGLE;
-    if (transform->variant->tunables >> TUNABLE_multiply & 1)
+    const struct variant *variant = transform->variant;
+    const char *kernel = transform->inverse ? inverse_kernel : forward_kernel;
+    job_init(job, self, transform->step, variant->program, kernel);
+    job->launch.variant = variant;
+    job->single = variant->style == STYLE_SINGLE;
+    if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job->space = step_space(transform->step, 1 /* input */);
     job_add_space(job);
 }
 
-/* Sets what all variants need of a step: its tables. */
+/* Sets what all variants need of a step: its sizes and its tables. */
 static enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
                                          struct transform *transform, struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct layout *out = &step->out->layout;
-    *transform = (struct transform){.step = step,
-                                    .variant = plan->variant,
-                                    .n = out->shape[AXIS_N],
-                                    .k = out->shape[AXIS_K],
-                                    .inverse = step->kind == STEP_INTT};
-    if (transform->k > INT32_MAX)
-        REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1",
-                   (long long)transform->k);
+    const int64_t n = step->out->layout.shape[AXIS_N], k = step->out->layout.shape[AXIS_K];
     struct transform_tables tables;
+    if (k > INT32_MAX)
+        REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1", (long long)k);
     TRY(derive_transform(self, step, &tables, error));
-    transform->q = tables.q;
-    transform->twiddles = tables.twiddles;
-    /* Kernels take all tables. One that the step does not have gets a stand-in, which is not read.
-     */
-    transform->n_inv = tables.n_inv == SLOT_NONE ? tables.twiddles : tables.n_inv;
-    transform->perm = tables.permutation == SLOT_NONE ? tables.q : tables.permutation;
+    *transform =
+        (struct transform){.step = step,
+                           .variant = plan->variant,
+                           .n = n,
+                           .k = k,
+                           .inverse = step->kind == STEP_INTT,
+                           .q = tables.q,
+                           .twiddles = tables.twiddles,
+                           .n_inv = tables.n_inv == SLOT_NONE ? tables.twiddles : tables.n_inv,
+                           .perm = tables.permutation == SLOT_NONE ? tables.q : tables.permutation};
     return HEALCL_OK;
 }
 
@@ -117,7 +117,7 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
                                                 struct healcl_error *error)
 {
     const struct step *step = transform->step;
-    const uint64_t n = (uint64_t)transform->n;
+    const uint64_t n = (uint64_t)transform->n, stages = log2_of(n);
     const uint32_t local_size = self->device->tuning.transform_local_size;
     struct job job;
     transform_begin(&job, self, transform, "ntt_stages", "intt_stages");
@@ -132,23 +132,24 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
     add_tables(&job, transform);
     job.granule = n;
     if (local_size > 1) { /* one work-group for each row */
+        const uint64_t rounds_of_stage = n / local_size + 2;
         job.space.elements_per_item = n;
-        job.rounds = (n / local_size + 2) * (2 + log2_of(n)); /* all stages, reading and writing */
+        job.rounds = rounds_of_stage * (stages + 2); /* the row is also read and written */
         return job_launch_groups(&job, (uint64_t)count, local_size, error);
     }
     /* Eight short rows of a modulus are processed at once, if every compute unit has that many. */
-    const int64_t units = self->device->info.compute_units, eight_of_each = LANES * transform->k;
-    if (n < NTT_ROW_MIN && count / units >= eight_of_each)
-        job.granule *= (uint64_t)eight_of_each;
-    job.rounds = log2_of(n);
+    const int64_t eight_of_each_modulus = LANES * transform->k;
+    const int64_t rows_of_unit = count / self->device->info.compute_units;
+    if (n < NTT_ROW_MIN && rows_of_unit >= eight_of_each_modulus)
+        job.granule *= (uint64_t)eight_of_each_modulus;
+    job.rounds = stages;
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
-static const char *plan_stages(const struct step *step, const struct healcl_device *device,
-                               struct variant_plan *plan)
+static const char *plan_stages(struct variant_plan *plan)
 {
-    plan->launches = rounds_of(device, transform_rows(step), step->out->layout.shape[AXIS_N]) +
-                     (step->in[ADDEND] != NULL);
+    const int64_t n = plan->step->out->layout.shape[AXIS_N];
+    plan->launches = count_parts(plan->device, transform_rows(plan->step), n);
     return NULL;
 }
 
@@ -156,15 +157,15 @@ static const char *plan_stages(const struct step *step, const struct healcl_devi
 static enum healcl_status choose_stages(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
-    const struct step *step = plan->step;
+    const int64_t rows = transform_rows(plan->step);
     struct transform transform;
-    int64_t rows = transform_rows(step), at_once;
+    int64_t at_once;
     if (rows > UINT32_MAX)
         REFUSE_FOR(error, LIMIT, "%lld rows are more than 2^32-1", (long long)rows);
     TRY(transform_init(self, plan, &transform, error));
-    const int scratch = add_rows(self, &transform, rows, 1, &at_once);
+    const int scratch = add_part_scratch(self, rows, transform.n, &at_once);
     for (int64_t first = 0; first < rows; first += at_once) {
-        int64_t count = rows - first < at_once ? rows - first : at_once;
+        const int64_t count = smaller(rows - first, at_once);
         TRY(choose_stages_of_rows(self, &transform, scratch, first, count, error));
     }
     return HEALCL_OK;
@@ -192,28 +193,33 @@ static bool rows_lie_closer(const struct layout *layout)
            llabs(layout->stride[axis]) < llabs(layout->stride[AXIS_N]);
 }
 
-/* Log2 of the rows of one l that a work-group processes together, if rows are interleaved. */
-static uint32_t log2_rows(const struct step *step, const struct healcl_device *device)
+/* Log2 of the rows of one l that a work-group processes together; 0 if rows are not interleaved. */
+static uint32_t log2_rows_together(const struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
     const struct layout *out = &step->out->layout;
+    const int64_t rows_of_l = out->shape[AXIS_R] * out->shape[AXIS_K];
     if (!rows_lie_closer(out) && !rows_lie_closer(&step->in[INPUT_A]->layout))
         return 0;
-    uint32_t log2 = 0, most = log2_of(device->tuning.transform_rows * 64 / word_bits(step));
-    while (log2 < most && (int64_t)1 << log2 < out->shape[AXIS_R] * out->shape[AXIS_K])
+    const uint32_t most = log2_of(plan->device->tuning.transform_rows * 64 / word_bits(step));
+    uint32_t log2 = 0;
+    while (log2 < most && (int64_t)1 << log2 < rows_of_l)
         log2++;
     return log2;
 }
 
 /* Whether local memory has room for the exchanges of a pass. Words may be exchanged in two pieces,
  * which takes half the memory. Sets the number of pieces. */
-static bool fits_memory(struct transform_pass *pass, const struct step *step,
-                        const struct healcl_device *device)
+static bool fits_memory(struct transform_pass *pass, const struct variant_plan *plan)
 {
-    const uint64_t tile = device->tuning.transform_tile * sizeof(uint64_t);
-    const uint64_t local = device->info.local_memory_bytes, most = tile < local ? tile : local;
-    for (uint32_t bits = word_bits(step); bits >= 32; bits /= 2) {
-        pass->pieces = word_bits(step) / bits;
-        if ((uint64_t)NTT_SLOTS(pass->stages, pass->log2_lanes, bits) * bits / 8 <= most)
+    const uint32_t bits = word_bits(plan->step);
+    const uint64_t tile = plan->device->tuning.transform_tile * sizeof(uint64_t);
+    const uint64_t local = plan->device->info.local_memory_bytes;
+    const uint64_t most = tile < local ? tile : local;
+    for (uint32_t piece_bits = bits; piece_bits >= 32; piece_bits /= 2) {
+        const int slots = NTT_SLOTS(pass->stages, pass->log2_lanes, piece_bits);
+        pass->pieces = bits / piece_bits;
+        if ((uint64_t)slots * piece_bits / 8 <= most)
             return true;
     }
     return false;
@@ -229,40 +235,62 @@ struct pass_limits {
     uint64_t work_items_most; /* of a work-group */
 };
 
-/* Fits a pass to a device. Returns whether it fits. A work-group has transform_local_size
- * work-items, or more if the lanes that it should have need them, and as many lanes as these allow.
- * If the transform has too few lanes for this, a work-group has 2^LOG2_LEAST work-items: GPUs run
- * as many at once anyway, and few sizes need few programs. If possible, 2^LOG2_NEIGHBOURS
- * neighbouring work-items access one cache line: then a lane has as many work-items. */
-static bool fit_pass(struct transform_pass *pass, const struct step *step,
-                     const struct healcl_device *device, const struct pass_limits *limits)
+/* Log2 of the elements that a work-item keeps in registers. If possible, 2^LOG2_NEIGHBOURS
+ * neighbouring work-items access one cache line: then a lane has as many work-items. It has fewer
+ * if the lanes that a work-group should have would need more than 2^log2_local work-items. */
+static uint32_t log2_elements_of_item(const struct pass_limits *limits, uint32_t log2_local)
 {
-    enum { LOG2_NEIGHBOURS = 3, EXCHANGES_MOST = 5, LOG2_LEAST = 5 };
-    const uint32_t stages = limits->stages, radix = limits->log2_radix;
-    const uint32_t log2_local = log2_of(device->tuning.transform_local_size);
-    uint32_t log2_elements = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
-    log2_elements = log2_elements < radix ? log2_elements : radix;
-    while (log2_elements < radix && log2_elements < stages &&
-           stages - log2_elements + limits->log2_lanes > log2_local)
+    enum { LOG2_NEIGHBOURS = 3 };
+    const uint32_t stages = limits->stages;
+    const uint32_t most = stages < limits->log2_radix ? stages : limits->log2_radix;
+    uint32_t log2_elements = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : 1;
+    if (log2_elements > most)
+        log2_elements = most;
+    while (log2_elements < most && stages - log2_elements + limits->log2_lanes > log2_local)
         log2_elements++;
+    return log2_elements;
+}
+
+/* Log2 of the lanes of a work-group. It has 2^log2_local work-items, or more if the lanes that it
+ * should have need them. If the transform has too few lanes for this, a work-group has 2^LOG2_LEAST
+ * work-items: GPUs run as many at once anyway, and few sizes need few programs. */
+static uint32_t log2_lanes_of_group(const struct pass_limits *limits, uint32_t log2_items_of_lane,
+                                    uint32_t log2_local)
+{
+    enum { LOG2_LEAST = 5 };
+    uint32_t log2_lanes = limits->log2_lanes;
+    while (log2_items_of_lane + log2_lanes < log2_local)
+        log2_lanes++;
+    const bool has_too_few_lanes = limits->lanes < (int64_t)1 << log2_lanes;
+    while (has_too_few_lanes && log2_lanes > limits->log2_lanes &&
+           log2_items_of_lane + log2_lanes > LOG2_LEAST)
+        log2_lanes--;
+    return log2_lanes;
+}
+
+/* Fits a pass to the plan's device: first the elements of a work-item, then the lanes of a
+ * work-group, which are reduced until the work-group can be launched. Returns whether it fits. */
+static bool fit_pass(struct transform_pass *pass, const struct variant_plan *plan,
+                     const struct pass_limits *limits)
+{
+    enum { EXCHANGES_MOST = 5 };
+    const uint32_t log2_local = log2_of(plan->device->tuning.transform_local_size);
+    const uint32_t log2_elements = log2_elements_of_item(limits, log2_local);
+    const uint32_t log2_items_of_lane = limits->stages - log2_elements;
     /* Between two exchanges a work-item computes one stage for each bit of its elements' index. */
-    if (stages > EXCHANGES_MOST * log2_elements)
+    if (limits->stages > EXCHANGES_MOST * log2_elements)
         return false;
-    const uint32_t log2_items_of_lane = stages - log2_elements;
-    *pass = (struct transform_pass){.stages = stages,
+    *pass = (struct transform_pass){.stages = limits->stages,
                                     .log2_elements = log2_elements,
-                                    .log2_lanes = limits->log2_lanes,
+                                    .log2_lanes =
+                                        log2_lanes_of_group(limits, log2_items_of_lane, log2_local),
                                     .pieces = 1};
-    while (log2_items_of_lane + pass->log2_lanes < log2_local)
-        pass->log2_lanes++;
-    if (limits->lanes < (int64_t)1 << pass->log2_lanes)
-        while (pass->log2_lanes > limits->log2_lanes &&
-               log2_items_of_lane + pass->log2_lanes > LOG2_LEAST)
-            pass->log2_lanes--;
     while ((uint64_t)1 << (log2_items_of_lane + pass->log2_lanes) > limits->work_items_most ||
-           !fits_memory(pass, step, device))
-        if (pass->log2_lanes-- <= limits->log2_lanes_min)
+           !fits_memory(pass, plan)) {
+        if (pass->log2_lanes <= limits->log2_lanes_min)
             return false;
+        pass->log2_lanes--;
+    }
     return true;
 }
 
@@ -270,71 +298,97 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
  * columns and no pass still reads an input there. Otherwise it is scratch memory. The forward
  * transform starts with columns, the inverse ends with them. A permutation, which the other pass
  * applies, needs its rows elsewhere. */
-static void plan_between(const struct step *step, const struct healcl_device *device,
-                         struct variant_plan *plan)
+static void plan_between(struct variant_plan *plan)
 {
+    const struct step *step = plan->step;
+    const struct tensor *a = step->in[INPUT_A];
     const struct layout *out = &step->out->layout;
     const bool inverse = step->kind == STEP_INTT, permutes = step->in[PERMUTATION] != NULL;
     const int64_t n = out->shape[AXIS_N], rows_of_l = out->shape[AXIS_R] * out->shape[AXIS_K];
+    const uint64_t scratch_words = device_scratch_bytes(plan->device) / sizeof(uint64_t);
+    const bool l_fits_scratch = (uint64_t)(rows_of_l * n) <= scratch_words;
+    const struct layout *of_columns = inverse ? out : &a->layout; /* their end of the transform */
     struct transform_passes *passes = &plan->passes;
-    const bool fits = (uint64_t)(rows_of_l * n) <= device_scratch_bytes(device) / sizeof(uint64_t);
-    passes->interleaves = rows_lie_closer(inverse ? out : &step->in[INPUT_A]->layout) && fits;
-    passes->needs_scratch = inverse ? permutes && tensors_overlap(step->in[INPUT_A], step->out)
-                                    : permutes || rows_lie_closer(out) != passes->interleaves;
-    const int64_t rows = passes->interleaves ? rows_of_l : 1;
-    plan->launches =
-        passes->needs_scratch ? 2 * rounds_of(device, transform_rows(step) / rows, rows * n) : 2;
+    passes->interleaves = rows_lie_closer(of_columns) && l_fits_scratch;
+    if (inverse)
+        passes->needs_scratch = permutes && tensors_overlap(a, step->out);
+    else
+        passes->needs_scratch = permutes || rows_lie_closer(out) != passes->interleaves;
+    const int64_t rows_of_group = passes->interleaves ? rows_of_l : 1;
+    const int64_t groups = transform_rows(step) / rows_of_group;
+    const uint32_t parts =
+        passes->needs_scratch ? count_parts(plan->device, groups, rows_of_group * n) : 1;
+    plan->launches = 2 * parts;
 }
 
-/* One pass is enough if a work-group holds a row, or all rows that are processed together. The
- * work-group may have twice the tuned size, or the least size. One pass moves each byte once.
- * Otherwise there are two passes with about the same number of stages. */
-static const char *plan_registers(const struct step *step, const struct healcl_device *device,
-                                  struct variant_plan *plan)
+/* The limits of one pass over whole rows. A work-group may have twice the tuned size. It holds a
+ * row, or all rows that are processed together. */
+static struct pass_limits limits_of_rows(const struct variant_plan *plan, uint32_t log2_together)
 {
-    const struct layout *out = &step->out->layout;
-    const int64_t n = out->shape[AXIS_N], rows = transform_rows(step);
-    const uint32_t log2_n = log2_of((uint64_t)n), block_stages = (log2_n + 1) / 2;
-    const uint32_t log2_together = log2_rows(step, device); /* interleaved rows; 0: they are not */
-    const uint32_t log2_line = log2_of(8 * CACHE_LINE / word_bits(step)); /* words */
-    const uint64_t most = device->info.max_work_group_size;
-    const uint64_t tuned = 2 * (uint64_t)device->tuning.transform_local_size;
+    const struct layout *out = &plan->step->out->layout;
+    const struct device_tuning *tuning = &plan->device->tuning;
+    const bool is_interleaved = log2_together > 0;
+    const uint64_t twice_tuned = 2 * (uint64_t)tuning->transform_local_size;
+    const uint64_t most = plan->device->info.max_work_group_size;
+    return (struct pass_limits){
+        .stages = log2_of((uint64_t)out->shape[AXIS_N]),
+        .log2_radix =
+            log2_of(is_interleaved ? tuning->transform_rows_radix : tuning->transform_radix),
+        .log2_lanes = log2_together,
+        .log2_lanes_min = log2_together,
+        .lanes = is_interleaved ? out->shape[AXIS_L] << log2_together : transform_rows(plan->step),
+        .work_items_most = twice_tuned < most ? twice_tuned : most};
+}
+
+/* Fits two passes with about the same number of stages: over blocks and over columns. row: the
+ * limits of one pass. */
+static bool fit_two_passes(struct variant_plan *plan, const struct pass_limits *row)
+{
+    const uint32_t words_of_line = 8 * CACHE_LINE / word_bits(plan->step);
+    if (row->stages < 2)
+        return false;
+    struct pass_limits block = *row;
+    block.stages = (row->stages + 1) / 2;
+    block.log2_lanes_min = 0;
+    block.lanes = INT64_MAX; /* rows of two passes have enough columns and blocks */
+    block.work_items_most = plan->device->info.max_work_group_size;
+    struct pass_limits column = block;
+    column.stages = row->stages - block.stages;
+    column.log2_lanes = log2_of(words_of_line); /* neighbouring columns share a cache line */
+    return fit_pass(&plan->passes.blocks, plan, &block) &&
+           fit_pass(&plan->passes.columns, plan, &column);
+}
+
+/* Fits one pass by work-groups of any size, with fewer lanes. */
+static bool fit_large_pass(struct variant_plan *plan, const struct pass_limits *row)
+{
+    struct pass_limits limits = *row;
+    limits.log2_lanes_min = 0;
+    limits.work_items_most = plan->device->info.max_work_group_size;
+    plan->passes.columns.stages = 0;
+    return fit_pass(&plan->passes.blocks, plan, &limits);
+}
+
+/* One pass moves each byte once. So it is preferred to two if work-groups need not be large. */
+static const char *plan_registers(struct variant_plan *plan)
+{
+    const struct step *step = plan->step;
+    const int64_t n = step->out->layout.shape[AXIS_N];
     struct transform_passes *passes = &plan->passes;
     *passes = (struct transform_passes){0};
     plan->takes_addend = true;
-    if (rows > UINT32_MAX / n) /* elements are counted in 32 bits */
-        return "there are too many rows";
-    struct pass_limits row = {
-        .stages = log2_n,
-        .log2_radix = log2_of(log2_together > 0 ? device->tuning.transform_rows_radix
-                                                : device->tuning.transform_radix),
-        .log2_lanes = log2_together,
-        .log2_lanes_min = log2_together,
-        .lanes = log2_together > 0 ? out->shape[AXIS_L] << log2_together : rows,
-        .work_items_most = tuned < most ? tuned : most};
-    struct pass_limits block = row;
-    block.stages = block_stages;
-    block.log2_lanes_min = 0;
-    block.lanes = INT64_MAX; /* rows of two passes have enough columns and blocks */
-    block.work_items_most = most;
-    struct pass_limits column = block;
-    column.stages = log2_n - block_stages;
-    column.log2_lanes = log2_line; /* neighbouring columns share a cache line */
-    bool fits = fit_pass(&passes->blocks, step, device, &row);
-    if (!fits && log2_n > 1)
-        fits = fit_pass(&passes->blocks, step, device, &block) &&
-               fit_pass(&passes->columns, step, device, &column);
-    if (!fits) { /* one pass by larger work-groups, with fewer lanes */
-        passes->columns.stages = 0;
-        row.log2_lanes_min = 0;
-        row.work_items_most = most;
-        fits = fit_pass(&passes->blocks, step, device, &row);
-    }
+    /* Elements are counted in 32 bits. */
+    OBSTACLE_IF(transform_rows(step) > UINT32_MAX / n, "there are too many rows");
+    const uint32_t log2_together = log2_rows_together(plan);
+    const struct pass_limits row = limits_of_rows(plan, log2_together);
+    const bool fits = fit_pass(&passes->blocks, plan, &row) || fit_two_passes(plan, &row) ||
+                      fit_large_pass(plan, &row);
+    OBSTACLE_IF(!fits, "rows are too long for two passes");
     passes->blocks.log2_rows =
         log2_together < passes->blocks.log2_lanes ? log2_together : passes->blocks.log2_lanes;
-    if (fits && passes->columns.stages > 0)
-        plan_between(step, device, plan);
-    return fits ? NULL : "rows are too long for two passes";
+    if (passes->columns.stages > 0)
+        plan_between(plan);
+    return NULL;
 }
 
 /* What a pass reads rows from, or writes them to. */
@@ -379,46 +433,58 @@ struct pass_launch {
     int64_t first, end;
 };
 
+/* A pass over columns, or over blocks, of all rows. Blocks are permuted. The last pass adds. */
+static struct pass_launch pass_over(const struct transform *transform,
+                                    const struct transform_passes *passes, bool is_columns,
+                                    const struct rows *out, const struct rows *in)
+{
+    const struct step *step = transform->step;
+    return (struct pass_launch){.transform = transform,
+                                .pass = is_columns ? &passes->columns : &passes->blocks,
+                                .out = out,
+                                .in = in,
+                                .is_columns = is_columns,
+                                .permutes = step->in[PERMUTATION] && !is_columns,
+                                .adds = step->in[ADDEND] && !out->is_between,
+                                .is_interleaved =
+                                    rows_lie_closer(&out->layout) || rows_lie_closer(&in->layout),
+                                .end = transform_rows(step)};
+}
+
 /* Defines the constants that cl/ntt/registers.cl is compiled with. */
 static void define_pass(struct job *job, const struct pass_launch *launch)
 {
+    const struct step *step = launch->transform->step;
     const struct transform_pass *pass = launch->pass;
     const struct rows *out = launch->out, *in = launch->in;
     const uint32_t log2_n = log2_of((uint64_t)launch->transform->n);
-    const bool inverse = launch->transform->inverse;
-    const bool scatters = launch->permutes && pass->stages < log2_n; /* blocks of a row */
+    const bool inverse = launch->transform->inverse, is_columns = launch->is_columns;
+    /* Permuted blocks of a row are far apart, where the natural order of the row is not used. */
+    const bool blocks_are_apart = launch->permutes && pass->stages < log2_n;
+    const bool loads_apart = is_columns || (blocks_are_apart && inverse);
+    const bool stores_apart = is_columns || (blocks_are_apart && !inverse);
     job_define_type(job, "OUT", out->dtype);
     job_define_type(job, "IN", in->dtype);
-    job_define_number(job, "WORD_BITS", word_bits(launch->transform->step));
-    job_define_number(job, "LIMIT", residue_limit(job->launcher, launch->transform->step));
+    job_define_number(job, "WORD_BITS", word_bits(step));
+    job_define_number(job, "LIMIT", residue_limit(job->launcher, step));
     job_define_number(job, "LOG2_N", log2_n);
     job_define_number(job, "STAGES", pass->stages);
     job_define_number(job, "LOG2_E", pass->log2_elements);
     job_define_number(job, "LOG2_LANES", pass->log2_lanes);
     job_define_number(job, "LOG2_ROWS", pass->log2_rows);
-    job_define_number(job, "LOAD_FIRST",
-                      lane_bits_first(pass, in, launch->is_columns || (scatters && inverse)));
-    job_define_number(job, "STORE_FIRST",
-                      lane_bits_first(pass, out, launch->is_columns || (scatters && !inverse)));
+    job_define_number(job, "LOAD_FIRST", lane_bits_first(pass, in, loads_apart));
+    job_define_number(job, "STORE_FIRST", lane_bits_first(pass, out, stores_apart));
     job_define_number(job, "PIECES", pass->pieces);
     job_define_number(job, "INVERSE", inverse);
-    job_define_number(job, "COLUMNS", launch->is_columns);
+    job_define_number(job, "COLUMNS", is_columns);
     job_define_number(job, "TOGETHER", launch->is_interleaved);
     job_define_number(job, "PERMUTED", launch->permutes);
     job_define_number(job, "FROM_PASS", in->is_between);
     job_define_number(job, "FOR_PASS", out->is_between);
     job_define_number(job, "IN_ORDER", in->layout.stride[AXIS_N] == 1);
     job_define_number(job, "OUT_ORDER", out->layout.stride[AXIS_N] == 1);
-    if (launch->adds) {
+    if (launch->adds)
         job_define(job, "ADDEND", "");
-        space_set_operand(&job->space, OPERAND_B, &launch->transform->step->in[ADDEND]->layout);
-    }
-}
-
-/* ceil(count / 2^log2_size), for count above 0. */
-static uint64_t ceiling(int64_t count, uint32_t log2_size)
-{
-    return ((uint64_t)(count - 1) >> log2_size) + 1;
 }
 
 /* The number of work-groups. Each has 2^log2_lanes columns or blocks. If rows are interleaved, its
@@ -428,37 +494,46 @@ static uint64_t count_groups(const struct pass_launch *launch)
     const struct transform_pass *pass = launch->pass;
     const struct layout *out = &launch->out->layout;
     const int64_t rows_of_l = out->shape[AXIS_R] * out->shape[AXIS_K];
-    const int64_t rows = launch->is_interleaved ? rows_of_l : 1; /* that are interleaved */
-    const int64_t lanes_of_row = launch->transform->n >> pass->stages;
-    const int64_t lanes = (launch->end - launch->first + rows - 1) / rows * lanes_of_row;
-    const uint32_t log2_lanes_of_row = pass->log2_lanes - pass->log2_rows;
-    return launch->is_columns ? ceiling(lanes * rows, log2_lanes_of_row)
-                              : ceiling(lanes, log2_lanes_of_row) * ceiling(rows, pass->log2_rows);
+    const int64_t rows_together = launch->is_interleaved ? rows_of_l : 1;
+    const int64_t sets_of_rows = blocks_for(launch->end - launch->first, rows_together);
+    const int64_t lanes = sets_of_rows * (launch->transform->n >> pass->stages); /* of one row */
+    const int64_t rows_of_group = (int64_t)1 << pass->log2_rows;
+    const int64_t lanes_of_group = (int64_t)1 << (pass->log2_lanes - pass->log2_rows);
+    if (launch->is_columns)
+        return (uint64_t)blocks_for(lanes * rows_together, lanes_of_group);
+    return (uint64_t)(blocks_for(lanes, lanes_of_group) * blocks_for(rows_together, rows_of_group));
 }
 
-/* Adds the launch of a pass. perm: slot of the permutation, for blocks; SLOT_NONE: values are not
- * permuted. */
-static enum healcl_status choose_pass(struct launcher *self, struct pass_launch *launch, int perm,
-                                      struct healcl_error *error)
+/* The slot of the twiddles of a pass. Columns use 2^stages twiddles of each modulus. If rows are
+ * interleaved, neighbours have different moduli: then these twiddles are stored side by side. */
+static int twiddles_of_pass(struct launcher *self, const struct pass_launch *launch)
+{
+    const struct step *step = launch->transform->step;
+    const int twiddles = launch->transform->twiddles;
+    const bool are_beside = launch->is_columns && launch->is_interleaved;
+    const uint32_t bits = word_bits(step);
+    if (bits != 32 && !are_beside)
+        return twiddles;
+    return derive_pass_twiddles(self, step, twiddles, are_beside ? 1 << launch->pass->stages : 0,
+                                bits);
+}
+
+/* Adds the launch of a pass. perm: slot of the permutation, or a stand-in. The kernel's parameters:
+ * space, first and last row, out, in, q, twiddles, perm, and if it has them addend and n_inv. */
+static enum healcl_status choose_pass(struct launcher *self, const struct pass_launch *launch,
+                                      int perm, struct healcl_error *error)
 {
     const struct transform *transform = launch->transform;
     const struct transform_pass *pass = launch->pass;
-    const uint32_t bits = word_bits(transform->step);
-    int twiddles = transform->twiddles;
-    launch->permutes = perm != SLOT_NONE && !launch->is_columns;
-    launch->adds = transform->step->in[ADDEND] && !launch->out->is_between;
-    launch->is_interleaved =
-        rows_lie_closer(&launch->out->layout) || rows_lie_closer(&launch->in->layout);
-    /* Columns of a pass use 2^stages twiddles of each modulus. If rows are interleaved, neighbours
-     * have different moduli: then these twiddles are stored side by side. */
-    const bool needs_beside = launch->is_columns && launch->is_interleaved;
-    if (bits == 32 || needs_beside)
-        twiddles = derive_pass_twiddles(self, transform->step, transform->twiddles,
-                                        needs_beside ? 1 << pass->stages : 0, bits);
+    const uint32_t log2_items_of_lane = pass->stages - pass->log2_elements;
+    const size_t local_size = (size_t)1 << (log2_items_of_lane + pass->log2_lanes);
+    const int twiddles = twiddles_of_pass(self, launch);
     struct job job;
     transform_begin(&job, self, transform, "ntt_pass", "intt_pass");
     space_set_operand(&job.space, OPERAND_OUT, &launch->out->layout);
     space_set_operand(&job.space, OPERAND_A, &launch->in->layout);
+    if (launch->adds)
+        space_set_operand(&job.space, OPERAND_B, &transform->step->in[ADDEND]->layout);
     define_pass(&job, launch);
     job_add_uint(&job, (uint32_t)launch->first);
     job_add_uint(&job, (uint32_t)launch->end);
@@ -466,57 +541,62 @@ static enum healcl_status choose_pass(struct launcher *self, struct pass_launch 
     job_add_input_operand(&job, OPERAND_A, launch->in->slot);
     job_add_buffer(&job, transform->q);
     job_add_buffer(&job, twiddles);
-    job_add_buffer(&job, launch->permutes ? perm : transform->perm);
+    job_add_buffer(&job, perm);
     if (launch->adds)
         job_add_input_operand(&job, OPERAND_B, ADDEND);
     if (transform->inverse || launch->adds)
         job_add_buffer(&job, transform->n_inv);
-    const uint32_t log2_items_of_lane = pass->stages - pass->log2_elements;
     job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_elements; /* at most */
-    return job_launch_groups(&job, count_groups(launch),
-                             (size_t)1 << (log2_items_of_lane + pass->log2_lanes), error);
+    return job_launch_groups(&job, count_groups(launch), local_size, error);
 }
 
-/* Transforms rows by two passes: columns then blocks, or for the inverse blocks then columns. With
- * scratch memory between them, a part of the rows at a time. */
-static enum healcl_status choose_in_two(struct launcher *self, struct transform *transform,
-                                        const struct transform_passes *passes,
-                                        const struct rows *out, const struct rows *in,
-                                        struct healcl_error *error)
+/* The layout [l,r,k,n] of rows in scratch memory that begins with row `first`. Interleaved rows are
+ * in memory as [l,n,r,k]. */
+static struct layout scratch_layout(const struct layout *out, bool interleaves, int64_t first)
 {
-    const struct step *step = transform->step;
-    const bool permutes = step->in[PERMUTATION] != NULL;
-    const int64_t n = transform->n, k = out->layout.shape[AXIS_K], r = out->layout.shape[AXIS_R];
-    const int64_t rows = transform_rows(step), group_rows = passes->interleaves ? r * k : 1;
-    const int64_t contiguous[] = {r * k * n, k * n, n, 1};  /* strides of [l,r,k,n] */
-    const int64_t interleaved[] = {r * k * n, k, 1, r * k}; /* in memory as [l,n,r,k] */
-    int perm = SLOT_NONE;
-    int64_t at_once = rows / group_rows;
+    const int64_t r = out->shape[AXIS_R], k = out->shape[AXIS_K], n = out->shape[AXIS_N];
+    struct layout layout = *out;
+    layout.offset = -first * n;
+    layout.stride[AXIS_L] = r * k * n;
+    layout.stride[AXIS_R] = interleaves ? k : k * n;
+    layout.stride[AXIS_K] = interleaves ? 1 : n;
+    layout.stride[AXIS_N] = interleaves ? r * k : 1;
+    return layout;
+}
+
+/* Transforms rows by two passes: columns then blocks, or for the inverse blocks then columns. If
+ * there is scratch memory between them, a part of the rows at a time. */
+static enum healcl_status choose_two_passes(struct launcher *self,
+                                            const struct transform *transform,
+                                            const struct transform_passes *passes,
+                                            const struct rows *out, const struct rows *in,
+                                            struct healcl_error *error)
+{
+    const struct layout *shape = &out->layout;
+    const int64_t rows = transform_rows(transform->step);
+    const int64_t rows_of_group =
+        passes->interleaves ? shape->shape[AXIS_R] * shape->shape[AXIS_K] : 1;
+    int64_t groups_of_part = rows / rows_of_group;
     struct rows between = *out;
-    const struct rows *const path[] = {in, &between, out};
-    if (permutes)
-        TRY(derive_inverse_permutation(self, step, &perm, error));
-    if (passes->needs_scratch)
-        between.slot = add_rows(self, transform, at_once, group_rows, &at_once);
     between.is_between = true;
-    for (int64_t first = 0; first < rows; first += at_once * group_rows) {
-        const int64_t left = rows - first, most = at_once * group_rows;
-        const int64_t end = first + (left < most ? left : most);
-        if (passes->needs_scratch) {
-            memcpy(between.layout.stride, passes->interleaves ? interleaved : contiguous,
-                   sizeof contiguous);
-            between.layout.offset = -first * n; /* scratch memory begins with row `first` */
-        }
-        for (int pass = 0; pass < 2; pass++) {
-            const bool is_columns = (pass == 1) == transform->inverse;
-            struct pass_launch launch = {.transform = transform,
-                                         .pass = is_columns ? &passes->columns : &passes->blocks,
-                                         .out = path[pass + 1],
-                                         .in = path[pass],
-                                         .is_columns = is_columns,
-                                         .first = first,
-                                         .end = end};
-            TRY(choose_pass(self, &launch, perm, error));
+    if (passes->needs_scratch)
+        between.slot =
+            add_part_scratch(self, groups_of_part, rows_of_group * transform->n, &groups_of_part);
+    int perm = transform->perm;
+    if (transform->step->in[PERMUTATION])
+        TRY(derive_permutation(self, transform->step, PERMUTATION_INVERTED, &perm, error));
+    const int64_t rows_of_part = groups_of_part * rows_of_group;
+    for (int64_t first = 0; first < rows; first += rows_of_part) {
+        if (passes->needs_scratch)
+            between.layout = scratch_layout(shape, passes->interleaves, first);
+        const bool starts_with_columns = !transform->inverse;
+        struct pass_launch launches[] = {
+            pass_over(transform, passes, starts_with_columns, &between, in),
+            pass_over(transform, passes, !starts_with_columns, out, &between)};
+        for (int i = 0; i < 2; i++) {
+            launches[i].first = first;
+            launches[i].end = smaller(first + rows_of_part, rows);
+            TRY(choose_pass(self, &launches[i], perm, error));
         }
     }
     return HEALCL_OK;
@@ -527,20 +607,16 @@ static enum healcl_status choose_registers(struct launcher *self, const struct v
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    struct transform transform;
-    TRY(transform_init(self, plan, &transform, error));
     const struct tensor *a = step->in[INPUT_A];
     const struct rows out = {
         .slot = STEP_OUT, .dtype = step->out->storage->dtype, .layout = step->out->layout};
     const struct rows in = {.slot = INPUT_A, .dtype = a->storage->dtype, .layout = a->layout};
+    struct transform transform;
+    TRY(transform_init(self, plan, &transform, error));
     if (plan->passes.columns.stages > 0)
-        return choose_in_two(self, &transform, &plan->passes, &out, &in, error);
-    struct pass_launch launch = {.transform = &transform,
-                                 .pass = &plan->passes.blocks,
-                                 .out = &out,
-                                 .in = &in,
-                                 .end = transform_rows(step)};
-    return choose_pass(self, &launch, step->in[PERMUTATION] ? transform.perm : SLOT_NONE, error);
+        return choose_two_passes(self, &transform, &plan->passes, &out, &in, error);
+    const struct pass_launch blocks = pass_over(&transform, &plan->passes, false, &out, &in);
+    return choose_pass(self, &blocks, transform.perm, error);
 }
 
 /* ---------------------------------------------------------------- whole rows, or batches of
@@ -561,15 +637,13 @@ static int64_t pitch_of(int64_t n)
 
 /* For CPUs: a work-item transforms whole rows on vectors. Rows have at least one tile of 256
  * elements. */
-static const char *plan_rows(const struct step *step, const struct healcl_device *device,
-                             struct variant_plan *plan)
+static const char *plan_rows(struct variant_plan *plan)
 {
-    int64_t n = step->out->layout.shape[AXIS_N];
+    const int64_t n = plan->step->out->layout.shape[AXIS_N];
     const int64_t batch_bytes = NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t);
-    plan->launches += step->in[ADDEND] != NULL;
     OBSTACLE_IF(n < NTT_ROW_MIN, "rows are shorter than 256");
-    OBSTACLE_IF(transform_rows(step) > UINT32_MAX, "there are too many rows");
-    OBSTACLE_IF(batch_bytes > (int64_t)device->info.max_allocation_bytes,
+    OBSTACLE_IF(transform_rows(plan->step) > UINT32_MAX, "there are too many rows");
+    OBSTACLE_IF(batch_bytes > (int64_t)plan->device->info.max_allocation_bytes,
                 "eight rows do not fit into one allocation");
     return NULL;
 }
@@ -578,24 +652,29 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
  * [l,n,r,k]. */
 static bool is_interleaved(const struct layout *layout)
 {
-    int64_t r = layout->shape[AXIS_R], k = layout->shape[AXIS_K];
-    return r * k > 1 && (k == 1 || layout->stride[AXIS_K] == 1) &&
-           (r == 1 || layout->stride[AXIS_R] == k);
+    const int64_t r = layout->shape[AXIS_R], k = layout->shape[AXIS_K];
+    const bool k_is_last = k == 1 || layout->stride[AXIS_K] == 1;
+    const bool r_is_before_k = r == 1 || layout->stride[AXIS_R] == k;
+    return r * k > 1 && k_is_last && r_is_before_k;
 }
 
-/* The batches of the first compute unit, if each unit has `work_items` work-items. */
+/* The batches of the first compute unit, if each unit has `work_items` work-items, which take
+ * batches in turns. */
 static int64_t first_share(int64_t batches, int64_t units, int64_t work_items)
 {
-    int64_t all = units * work_items, rest = batches % all;
-    return batches / all * work_items + (rest < work_items ? rest : work_items);
+    const int64_t whole_turns = batches / (units * work_items);
+    const int64_t rest = batches % (units * work_items);
+    return whole_turns * work_items + smaller(rest, work_items);
 }
 
-/* The number of work-items for every compute unit. It is large enough that a unit whose thread
- * wakes up late runs fewer of them, but limited by scratch memory. Among these numbers, the one
- * that shares batches most evenly is taken. */
+/* The number of work-items of all compute units. For each unit it is large enough that a unit whose
+ * thread wakes up late runs fewer of them, but limited by scratch memory. Among these numbers, the
+ * one that shares batches most evenly is taken. scratch_bytes: of a work-item. */
 static int64_t count_work_items(const struct launcher *self, int64_t batches, int64_t scratch_bytes)
 {
-    int64_t units = self->device->info.compute_units, most = 32;
+    enum { ITEMS_OF_UNIT_MAX = 32 };
+    const int64_t units = self->device->info.compute_units;
+    int64_t most = ITEMS_OF_UNIT_MAX;
     if (most * scratch_bytes > SCRATCH_BYTES)
         most = scratch_bytes < SCRATCH_BYTES ? SCRATCH_BYTES / scratch_bytes : 1;
     if (units * most >= batches)
@@ -614,12 +693,13 @@ static bool has_direct_rows(const struct transform *transform)
 {
     const struct step *step = transform->step;
     const struct layout *out = &step->out->layout;
-    int64_t size = (int64_t)dtype_size(step->out->storage->dtype);
-    bool in_natural_order = transform->inverse || !step->in[PERMUTATION];
-    bool aligned = out->offset * size % CACHE_LINE == 0;
+    const int64_t element_bytes = (int64_t)dtype_size(step->out->storage->dtype);
+    const bool in_natural_order = transform->inverse || !step->in[PERMUTATION];
+    bool is_aligned = out->offset * element_bytes % CACHE_LINE == 0;
     for (int axis = AXIS_L; axis < AXIS_N; axis++)
-        aligned = aligned && (out->shape[axis] == 1 || out->stride[axis] * size % CACHE_LINE == 0);
-    return in_natural_order && aligned && out->stride[AXIS_N] == 1;
+        if (out->shape[axis] > 1)
+            is_aligned = is_aligned && out->stride[axis] * element_bytes % CACHE_LINE == 0;
+    return in_natural_order && is_aligned && out->stride[AXIS_N] == 1;
 }
 
 /* Limits the rows of a batch to leave every compute unit a batch, if scratch memory is small.
@@ -649,31 +729,47 @@ static struct row_batches divide_rows(const struct launcher *self,
 {
     const struct step *step = transform->step;
     const struct layout *out = &step->out->layout, *in = &step->in[INPUT_A]->layout;
+    const bool inverse = transform->inverse, is_long = transform->n > NTT_ROW_TILE;
+    const bool output_is_large =
+        passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
     const int64_t row_bytes = pitch_of(transform->n) * word_bits(step) / 8;
     const int64_t rows_of_l = out->shape[AXIS_R] * out->shape[AXIS_K];
     struct row_batches batches = {.batch_rows = 1};
     batches.interleaved = (is_interleaved(out) ? NTT_OUT_INTERLEAVED : 0) |
                           (is_interleaved(in) ? NTT_IN_INTERLEAVED : 0);
     if (batches.interleaved)
-        batches.batch_rows =
-            limit_batch(self, rows_of_l < NTT_BATCH_ROWS ? rows_of_l : NTT_BATCH_ROWS, row_bytes);
-    const bool direct = batches.batch_rows == 1 && has_direct_rows(transform);
+        batches.batch_rows = limit_batch(self, smaller(rows_of_l, NTT_BATCH_ROWS), row_bytes);
+    const bool is_direct = batches.batch_rows == 1 && has_direct_rows(transform);
     /* The inverse of long rows fetches its tiles anyway. */
-    batches.large =
-        direct && !(transform->inverse && transform->n > NTT_ROW_TILE) &&
-        passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
+    batches.large = is_direct && output_is_large && !(inverse && is_long);
     /* A permuted row is written in random order, which should happen in the caches. */
-    const bool scatters =
-        transform->inverse && step->in[PERMUTATION] && transform->n > NTT_ROW_TILE;
-    if (batches.large || scatters || !direct || step->in[INPUT_A]->storage == step->out->storage)
+    const bool scatters = inverse && is_long && step->in[PERMUTATION];
+    const bool overwrites_input = step->in[INPUT_A]->storage == step->out->storage;
+    if (batches.large || scatters || overwrites_input || !is_direct)
         batches.scratch_bytes = batches.batch_rows * row_bytes;
-    const int64_t batches_of_l = (rows_of_l + batches.batch_rows - 1) / batches.batch_rows;
-    batches.work_items =
-        count_work_items(self, out->shape[AXIS_L] * batches_of_l, batches.scratch_bytes);
-    const int64_t most = (int64_t)device_scratch_bytes(self->device);
-    if (batches.scratch_bytes > 0 && batches.work_items > most / batches.scratch_bytes)
-        batches.work_items = most > batches.scratch_bytes ? most / batches.scratch_bytes : 1;
+    const int64_t batch_count = out->shape[AXIS_L] * blocks_for(rows_of_l, batches.batch_rows);
+    batches.work_items = count_work_items(self, batch_count, batches.scratch_bytes);
+    if (batches.scratch_bytes > 0) {
+        const int64_t fit = (int64_t)device_scratch_bytes(self->device) / batches.scratch_bytes;
+        batches.work_items = smaller(batches.work_items, fit > 1 ? fit : 1);
+    }
     return batches;
+}
+
+/* Defines the constants that cl/ntt/rows.cl is compiled with. */
+static void define_rows(struct job *job, const struct transform *transform,
+                        const struct row_batches *batches)
+{
+    const int64_t tiles = transform->n / NTT_ROW_TILE; /* a power of two, or 0 */
+    job_define_number(job, "WORD_BITS", word_bits(transform->step));
+    job_define_number(job, "INVERSE", transform->inverse);
+    job_define_number(job, "ROW_TILES", (uint32_t)smaller(tiles, NTT_RADIX));
+    job_define_number(job, "INTERLEAVED", batches->interleaved);
+    if (batches->interleaved) /* two rows, as in ciphertexts of two components, or any number */
+        job_define_number(job, "BATCH_ROWS", batches->batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
+    job_define_number(job, "PERMUTED", transform->step->in[PERMUTATION] != NULL);
+    if (batches->large)
+        job_define(job, "LARGE", "");
 }
 
 /* Each work-item transforms some batches of rows. The kernel's parameters: space, out, in, their
@@ -683,30 +779,22 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
                                       struct healcl_error *error)
 {
     const struct step *step = plan->step;
+    const uint32_t bits = word_bits(step);
     struct transform transform;
     TRY(transform_init(self, plan, &transform, error));
-    const uint32_t bits = word_bits(step);
     const int lane_twiddles = derive_lane_twiddles(self, step, transform.twiddles, bits);
     const struct row_batches batches = divide_rows(self, &transform);
+    const int64_t scratch_bytes = batches.work_items * batches.scratch_bytes;
+    const bool two_rows_fit_caches = transform.n * bits / 8 <= TWO_ROWS_MAX;
     struct job job;
     transform_begin(&job, self, &transform, "ntt_rows", "intt_rows");
-    job_define_number(&job, "WORD_BITS", bits);
-    job_define_number(&job, "INVERSE", transform.inverse);
-    const int64_t tiles = transform.n / NTT_ROW_TILE; /* a power of two, or 0 */
-    job_define_number(&job, "ROW_TILES", tiles < NTT_RADIX ? (uint32_t)tiles : NTT_RADIX);
-    job_define_number(&job, "INTERLEAVED", batches.interleaved);
-    if (batches.interleaved) /* two rows, as in ciphertexts of two components, or any number */
-        job_define_number(&job, "BATCH_ROWS", batches.batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
-    job_define_number(&job, "PERMUTED", step->in[PERMUTATION] != NULL);
-    if (batches.large)
-        job_define(&job, "LARGE", "");
+    define_rows(&job, &transform, &batches);
     job_add_output_operand(&job, STEP_OUT);
     job_add_input_operand(&job, OPERAND_A, INPUT_A);
     job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[INPUT_A]->storage->dtype));
     if (batches.scratch_bytes > 0)
-        job_add_written(&job, template_add_scratch(
-                                  self, (uint64_t)(batches.work_items * batches.scratch_bytes)));
+        job_add_written(&job, template_add_scratch(self, (uint64_t)scratch_bytes));
     else
         job_add_buffer(&job, transform.q); /* an unused argument needs a stand-in */
     job_add_uint(&job, batches.scratch_bytes > 0);
@@ -715,7 +803,7 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     job_add_buffer(&job, lane_twiddles);
     job_add_buffer(&job, transform.perm);
     job_add_uint(&job, (uint32_t)batches.batch_rows);
-    job_add_uint(&job, transform.n * bits / 8 <= TWO_ROWS_MAX);
+    job_add_uint(&job, two_rows_fit_caches);
     job_add_buffer(&job, transform.n_inv);
     return job_launch_groups(&job, (uint64_t)batches.work_items, 1 /* each */, error);
 }
@@ -724,33 +812,28 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
  * cl/ntt/single.cl */
 
 /* For FPGAs: a row must fit into local memory. */
-static const char *plan_single(const struct step *step, const struct healcl_device *device,
-                               struct variant_plan *plan)
+static const char *plan_single(struct variant_plan *plan)
 {
-    const uint64_t n = (uint64_t)step->out->layout.shape[AXIS_N];
-    plan->launches += step->in[ADDEND] != NULL;
+    const uint64_t n = (uint64_t)plan->step->out->layout.shape[AXIS_N];
     OBSTACLE_IF(n < 2, "rows are shorter than 2");
-    OBSTACLE_IF(n * sizeof(uint64_t) > device->info.local_memory_bytes,
+    OBSTACLE_IF(n * sizeof(uint64_t) > plan->device->info.local_memory_bytes,
                 "a row does not fit into local memory");
     return NULL;
 }
 
-/* For FPGAs: one work-item transforms all rows, one after the other, in local memory. */
-
-/* Adds one work-item that transforms all rows. */
+/* Adds one work-item that transforms all rows, one after the other, in local memory. */
 static enum healcl_status choose_single(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
     const struct step *step = plan->step;
     struct transform transform;
-    int64_t rows = transform_rows(step);
     TRY(transform_init(self, plan, &transform, error));
     struct job job;
     transform_begin(&job, self, &transform, "ntt_single", "intt_single");
     job_define_type(&job, "OUT", step->out->storage->dtype);
     job_define_type(&job, "IN", step->in[INPUT_A]->storage->dtype);
     job_define_number(&job, "LOG2_N", log2_of((uint64_t)transform.n));
-    job_add_uint(&job, (uint32_t)rows);
+    job_add_uint(&job, (uint32_t)transform_rows(step));
     job_add_output_operand(&job, STEP_OUT);
     job_add_input_operand(&job, OPERAND_A, INPUT_A);
     add_tables(&job, &transform);

@@ -35,13 +35,21 @@ static struct sum_axis batch_axis(const struct product_sum *sum)
                                          [OPERAND_B] = sum->b_distance}};
 }
 
-static void insert_axis(struct space *space, uint32_t place, struct sum_axis axis)
+/* Makes an axis of a sum axis `place` of a space. */
+static void set_axis(struct space *space, uint32_t place, struct sum_axis axis)
 {
-    space_insert_axis(space, place, axis.size);
+    space->shape[place] = axis.size;
     for (int k = 0; k < SPACE_OPERANDS; k++)
         space->operand[k].stride[place] = axis.strides[k];
 }
 
+static void insert_axis(struct space *space, uint32_t place, struct sum_axis axis)
+{
+    space_insert_axis(space, place, axis.size);
+    set_axis(space, place, axis);
+}
+
+/* A batch of one sum needs no axis. */
 static void insert_batch(struct space *space, uint32_t place, const struct product_sum *sum)
 {
     if (sum->batch > 1)
@@ -90,26 +98,26 @@ static void set_blocks(struct space *space, int64_t blocks, const struct product
     insert_batch(space, 1, sum);
 }
 
-static int64_t ceiling(int64_t count, int64_t of_block)
-{
-    return (count + of_block - 1) / of_block;
-}
-
 /* Finds the sums of a step. If the last one of a batch has fewer terms, it gets its own launch. */
-static void plan_sums(const struct step *step, struct variant_plan *plan)
+static void plan_sums(struct variant_plan *plan)
 {
-    struct product_sum *sum = &plan->products.sum;
-    *sum = step_product_sum(step);
+    plan->products = (struct products){.sum = step_product_sum(plan->step)};
+    const struct product_sum *sum = &plan->products.sum;
     plan->launches = sum->last_terms < sum->a.shape[IN_TERMS] ? 2 : 1;
 }
 
-/* Begins a job that computes all sums of a step, or adds them to out. */
+/* Begins a job that computes all sums of a step, or adds them to out if the step does. */
 static enum healcl_status begin(struct job *job, struct launcher *self,
-                                const struct variant_plan *plan, enum sum_permutation permutation,
+                                const struct variant_plan *plan, enum permutation_use permutation,
                                 struct healcl_error *error)
 {
     struct sum_operands operands;
     TRY(sum_find_operands(self, plan->step, permutation, &operands, error));
+    if (plan->products.packs_a) { /* the plan's sum has a and b exchanged */
+        const int a = operands.a;
+        operands.a = operands.b;
+        operands.b = a;
+    }
     sum_begin(job, self, plan, &operands, step_adds(plan->step));
     return HEALCL_OK;
 }
@@ -118,63 +126,64 @@ static enum healcl_status begin(struct job *job, struct launcher *self,
 
 /* For rows of a that are contiguous along n: a work-item adds up whole rows, eight columns at a
  * time. */
-static const char *plan_product_columns(const struct step *step, const struct healcl_device *device,
-                                        struct variant_plan *plan)
+static const char *plan_product_columns(struct variant_plan *plan)
 {
+    plan_sums(plan);
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *out = &sum->out;
-    plan_sums(step, plan);
-    RETURN_OBSTACLE(sum_vectors_obstacle(device, a->shape[IN_TERMS], out->shape[OUT_N]));
+    RETURN_OBSTACLE(sum_vectors_obstacle(plan->device, a->shape[IN_TERMS], out->shape[OUT_N]));
     OBSTACLE_IF(a->stride[IN_N] != 1, "rows are not contiguous");
     /* Modulus by modulus, a work-item would access the same lines of out, and the same a, again. */
-    OBSTACLE_IF(out->shape[OUT_K] > 1 && out->stride[OUT_K] == 1 && a->stride[IN_K] == 0 &&
-                    !step->in[PERMUTATION],
+    const bool moduli_are_adjacent = out->shape[OUT_K] > 1 && out->stride[OUT_K] == 1;
+    const bool moduli_share_a = a->stride[IN_K] == 0;
+    OBSTACLE_IF(moduli_are_adjacent && moduli_share_a && !plan->step->in[PERMUTATION],
                 "moduli share a, and are contiguous in out");
     return NULL;
 }
 
-/* The space is as modmul_axis_sum_vectors expects it: [k,blocks,batch,reps]. Behind these axes come
- * two more, n and the terms, which do not count as its elements. */
+/* The space has the axes [k,blocks,batch,reps], as modmul_axis_sum_vectors expects. Behind them are
+ * two more, n and the terms. The kernel follows these itself: the elements of the space do not
+ * count them. */
 static enum healcl_status choose_product_columns(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
     const struct product_sum *sum = &plan->products.sum;
-    const struct layout *a = &sum->a, *b = &sum->b;
+    const struct sum_axis n = axis_of_out(sum, OUT_N);
+    const struct sum_axis terms = {
+        .size = sum->a.shape[IN_TERMS],
+        .strides = {[OPERAND_A] = sum->a.stride[IN_TERMS], [OPERAND_B] = sum->b.stride[IN_TERMS]}};
+    struct sum_axis k = axis_of_out(sum, OUT_K);
+    k.strides[OPERAND_Q] = 0; /* the kernel finds moduli by the index along k */
     struct job job;
     TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
-    struct operand *operand = job.space.operand;
-    struct sum_axis k = axis_of_out(sum, OUT_K), n = axis_of_out(sum, OUT_N);
-    k.strides[OPERAND_Q] = 0; /* the kernel finds moduli by the index along k */
-    set_blocks(&job.space, ceiling(n.size, (int64_t)LANES * SUM_COLUMNS), sum);
-    insert_axis(&job.space, 0, k);
-    const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1;
-    job.space.shape[axis_n] = n.size;
-    job.space.shape[axis_terms] = a->shape[IN_TERMS];
-    for (int i = OPERAND_OUT; i <= OPERAND_B; i++)
-        operand[i].stride[axis_n] = n.strides[i];
-    operand[OPERAND_A].stride[axis_terms] = a->stride[IN_TERMS];
-    operand[OPERAND_B].stride[axis_terms] = b->stride[IN_TERMS];
+    struct space *space = &job.space;
+    set_blocks(space, blocks_for(n.size, (int64_t)LANES * SUM_COLUMNS), sum);
+    insert_axis(space, 0, k);
+    set_axis(space, space->rank, n);
+    set_axis(space, space->rank + 1, terms);
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* For base conversions, and other sums where b is the same along n and all moduli share a. The
  * kernel keeps a tile of a in cache, and computes the sums of all moduli from it. */
-static const char *plan_product_weights(const struct step *step, const struct healcl_device *device,
-                                        struct variant_plan *plan)
+static const char *plan_product_weights(struct variant_plan *plan)
 {
+    plan_sums(plan);
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *out = &sum->out;
-    plan_sums(step, plan);
-    RETURN_OBSTACLE(sum_vectors_obstacle(device, a->shape[IN_TERMS], out->shape[OUT_N]));
-    OBSTACLE_IF(step->in[PERMUTATION], "there is a permutation");
+    const bool moduli_share_a = a->stride[IN_K] == 0 || out->shape[OUT_K] == 1;
+    RETURN_OBSTACLE(sum_vectors_obstacle(plan->device, a->shape[IN_TERMS], out->shape[OUT_N]));
+    OBSTACLE_IF(plan->step->in[PERMUTATION], "there is a permutation");
     OBSTACLE_IF(sum->b.stride[IN_N] != 0, "weights change along n");
-    OBSTACLE_IF(a->stride[IN_K] != 0 && out->shape[OUT_K] != 1, "moduli do not share a");
-    return a->shape[IN_TERMS] > WEIGHTS_MAX ? "there are too many terms" : NULL;
+    OBSTACLE_IF(!moduli_share_a, "moduli do not share a");
+    OBSTACLE_IF(a->shape[IN_TERMS] > WEIGHTS_MAX, "there are too many terms");
+    return NULL;
 }
 
-/* The kernel's parameters after the operands: n, columns, count, k, a_term, b_term, a_n, out_n,
- * b_k, out_k. A tile has WEIGHTED_VECTORS vectors of a: all terms of `columns` columns. */
+/* A tile has at most WEIGHTED_VECTORS vectors of a: all terms of `columns` columns. The kernel's
+ * parameters after the operands: the sizes of n, of a tile in columns, of the terms and of k, then
+ * strides of a and b along terms, of a and out along n, of b and out along k. */
 static enum healcl_status choose_product_weights(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
@@ -185,7 +194,7 @@ static enum healcl_status choose_product_weights(struct launcher *self,
     const int64_t columns = WEIGHTED_VECTORS / (terms > 0 ? terms : 1);
     struct job job;
     TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
-    set_blocks(&job.space, ceiling(n / LANES, columns), sum);
+    set_blocks(&job.space, blocks_for(n / LANES, columns), sum);
     JOB_ADD_LONGS(&job, n, columns, terms, out->shape[OUT_K], a->stride[IN_TERMS],
                   b->stride[IN_TERMS], a->stride[IN_N], out->stride[OUT_N], b->stride[IN_K],
                   out->stride[OUT_K]);
@@ -194,22 +203,24 @@ static enum healcl_status choose_product_weights(struct launcher *self,
 
 /* For HEAL's layout: the terms of k = 1, 2, 4 or 8 moduli are contiguous, as [s,k]. A vector of
  * eight then holds whole groups of k: see modmul_axis_sum_rows. */
-static const char *plan_product_rows(const struct step *step, const struct healcl_device *device,
-                                     struct variant_plan *plan)
+static const char *plan_product_rows(struct variant_plan *plan)
 {
+    plan_sums(plan);
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b;
-    plan_sums(step, plan);
     const int64_t k = sum->out.shape[OUT_K], terms = a->shape[IN_TERMS];
-    RETURN_OBSTACLE(sum_vectors_obstacle(device, terms, sum->out.shape[OUT_N]));
-    OBSTACLE_IF(k < 1 || LANES % k != 0 || terms * k < LANES || a->stride[IN_K] != 1 ||
-                    b->stride[IN_K] != 1 || a->stride[IN_TERMS] != k || b->stride[IN_TERMS] != k,
-                "terms do not form contiguous rows");
-    return moduli_are_periodic(step, PRODUCT_Q) ? NULL : "moduli do not repeat";
+    RETURN_OBSTACLE(sum_vectors_obstacle(plan->device, terms, sum->out.shape[OUT_N]));
+    OBSTACLE_IF(k < 1 || LANES % k != 0, "k is not 1, 2, 4 or 8");
+    OBSTACLE_IF(terms * k < LANES, "there are few terms");
+    const bool a_has_rows = a->stride[IN_K] == 1 && a->stride[IN_TERMS] == k;
+    const bool b_has_rows = b->stride[IN_K] == 1 && b->stride[IN_TERMS] == k;
+    OBSTACLE_IF(!a_has_rows || !b_has_rows, "terms do not form contiguous rows");
+    OBSTACLE_IF(!moduli_are_periodic(plan->step, PRODUCT_Q), "moduli do not repeat");
+    return NULL;
 }
 
-/* The kernel's parameters after the operands: lanes, n, count, k, and strides: of a, b and out
- * along n, of out along k. */
+/* The kernel's parameters after the operands: moduli as vectors, the sizes of n, terms and k, then
+ * strides of a, b and out along n, and of out along k. */
 static enum healcl_status choose_product_rows(struct launcher *self,
                                               const struct variant_plan *plan,
                                               struct healcl_error *error)
@@ -221,7 +232,7 @@ static enum healcl_status choose_product_rows(struct launcher *self,
     struct job job;
     TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, PRODUCT_Q);
-    set_blocks(&job.space, ceiling(n, SUM_ROWS), sum);
+    set_blocks(&job.space, blocks_for(n, SUM_ROWS), sum);
     job_add_buffer(&job, moduli.lanes);
     JOB_ADD_LONGS(&job, n, a->shape[IN_TERMS], out->shape[OUT_K], a->stride[IN_N], b->stride[IN_N],
                   out->stride[OUT_N], out->stride[OUT_K]);
@@ -232,23 +243,24 @@ static enum healcl_status choose_product_rows(struct launcher *self,
 
 /* For few sums with many terms, or with terms adjacent in memory: the work-items of a work-group
  * divide the terms of each sum. */
-static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
-                                        struct variant_plan *plan)
+static const char *plan_shared_products(struct variant_plan *plan)
 {
-    const struct product_sum *sum = &plan->products.sum;
-    plan_sums(step, plan);
-    const int64_t terms = sum->a.shape[IN_TERMS];
-    RETURN_OBSTACLE(sum_local_obstacle(step, device, terms));
-    OBSTACLE_IF(step->in[PERMUTATION] || terms <= FEW_TERMS,
+    plan_sums(plan);
+    struct products *products = &plan->products;
+    const struct layout *a = &products->sum.a;
+    const int64_t terms = a->shape[IN_TERMS];
+    RETURN_OBSTACLE(sum_local_obstacle(plan, terms));
+    OBSTACLE_IF(plan->step->in[PERMUTATION] || terms <= FEW_TERMS,
                 "there are few terms, or a permutation");
-    set_sums(&plan->space, sum, false);
-    const int64_t beside = sum_columns_beside(&plan->space, sum->a.stride[IN_TERMS]);
-    plan->products.sharing = sum_share_terms(device, plan->space.end, terms, beside);
-    return plan->products.sharing.parts == 1 ? "there are many columns" : NULL;
+    set_sums(&plan->space, &products->sum, false /* without a permutation */);
+    const int64_t beside = sum_columns_beside(&plan->space, a->stride[IN_TERMS]);
+    products->sharing = sum_share_terms(plan->device, plan->space.end, terms, beside);
+    OBSTACLE_IF(products->sharing.parts == 1, "there are many columns");
+    return NULL;
 }
 
-/* The parameters of axis_sum_local after the operands: count, a_stride, b_stride, segment, outputs.
- * A sum is one segment of all its terms. */
+/* The parameters of axis_sum_local after the operands: the number of terms, strides of a and b
+ * along them, terms of a segment, and the number of sums. A sum is one segment of all its terms. */
 static enum healcl_status choose_shared_products(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
@@ -267,42 +279,52 @@ static enum healcl_status choose_shared_products(struct launcher *self,
 
 /* For sums of which a work-item computes one or several alone. Through a permutation, work-groups
  * read and write square tiles in local memory, because neighbours are far apart in a or in out. */
-static const char *plan_items(const struct step *step, const struct healcl_device *device,
-                              struct variant_plan *plan)
+static const char *plan_items(struct variant_plan *plan)
 {
-    plan_sums(step, plan);
+    plan_sums(plan);
     plan->launches = 1; /* the kernel handles a last sum of fewer terms */
+    const struct healcl_device *device = plan->device;
     const int64_t n = plan->products.sum.out.shape[OUT_N];
-    const bool is_power_of_two = (n & (n - 1)) == 0;
-    const bool fills_tiles = n >= TILE && is_power_of_two && device->tuning.local_size >= TILE &&
-                             device->info.local_memory_bytes >= TILES_BYTES;
-    RETURN_OBSTACLE(sum_local_obstacle(step, device, plan->products.sum.a.shape[IN_TERMS]));
-    return step->in[PERMUTATION] && !fills_tiles ? "permuted rows do not fill tiles" : NULL;
+    const bool rows_fill_tiles = n >= TILE && (n & (n - 1)) == 0; /* a power of two */
+    const bool device_has_tiles =
+        device->tuning.local_size >= TILE && device->info.local_memory_bytes >= TILES_BYTES;
+    RETURN_OBSTACLE(sum_local_obstacle(plan, plan->products.sum.a.shape[IN_TERMS]));
+    OBSTACLE_IF(plan->step->in[PERMUTATION] && !(rows_fill_tiles && device_has_tiles),
+                "permuted rows do not fill tiles");
+    return NULL;
 }
 
-/* The number of sums that one work-item computes. They share the modulus and one factor of each
- * term, which is then read once. They are the same element of rows that divide *axis evenly, as far
- * apart as possible: so neighbouring work-items still have neighbouring elements. Enough work-items
- * must remain to keep the device busy. */
+/* The most rows, up to rows_max, into which `size` elements can be divided evenly, if each row must
+ * have at least length_min elements. */
+static int64_t count_even_rows(int64_t size, int64_t rows_max, int64_t length_min)
+{
+    int64_t rows = rows_max;
+    while (rows > 1 && (size % rows != 0 || size / rows < length_min))
+        rows--;
+    return rows;
+}
+
+/* Finds the sums that one work-item computes. They share the modulus and one factor of each term,
+ * which is then read once. An axis of the space, *axis, is divided into rows, and a work-item takes
+ * the same element of each: so neighbouring work-items still have neighbouring elements. Returns
+ * the number of rows. Enough work-items must remain to keep the device busy. */
 static int64_t find_rows(const struct space *space, bool permutes, uint64_t sums,
                          const struct healcl_device *device, uint32_t *axis)
 {
     enum { ITEMS_MIN = ITEMS_OF_UNIT / 4, NEIGHBOURS = 64 };
-    const int64_t *a_stride = space->operand[OPERAND_A].stride;
-    const int64_t *b_stride = space->operand[OPERAND_B].stride;
-    const int64_t *q_stride = space->operand[OPERAND_Q].stride;
+    const struct operand *a = &space->operand[OPERAND_A], *b = &space->operand[OPERAND_B];
+    const struct operand *q = &space->operand[OPERAND_Q];
     const uint64_t keep_busy = sums / ((uint64_t)ITEMS_MIN * device->info.compute_units);
     const int64_t rows_max = keep_busy < ROWS_MAX ? (int64_t)keep_busy : ROWS_MAX;
     int64_t most = 1;
     *axis = 0;
     for (uint32_t i = 0; i < space->rank; i++) {
-        const bool is_last = i + 1 == space->rank && !permutes;
-        const int64_t size = space->shape[i], length_min = is_last ? NEIGHBOURS : 1;
-        const bool shares_one_factor = (a_stride[i] == 0) != (b_stride[i] == 0);
-        int64_t rows = rows_max;
-        while (rows > 1 && (size % rows != 0 || size / rows < length_min))
-            rows--;
-        if (rows > most && q_stride[i] == 0 && shares_one_factor) {
+        const bool has_neighbours = i + 1 == space->rank && !permutes;
+        const bool shares_modulus = q->stride[i] == 0;
+        const bool shares_one_factor = (a->stride[i] == 0) != (b->stride[i] == 0);
+        const int64_t rows =
+            count_even_rows(space->shape[i], rows_max, has_neighbours ? NEIGHBOURS : 1);
+        if (shares_modulus && shares_one_factor && rows > most) {
             *axis = i;
             most = rows;
         }
@@ -322,7 +344,7 @@ static uint32_t find_batch_axis(struct space *space, const struct product_sum *s
     return axis;
 }
 
-/* Divides one axis of the space into `count` rows, which each work-item computes together. */
+/* Divides one axis of the space into rows, of which each work-item computes one element each. */
 static enum healcl_status choose_product_items(struct launcher *self,
                                                const struct variant_plan *plan,
                                                struct healcl_error *error)
@@ -330,15 +352,15 @@ static enum healcl_status choose_product_items(struct launcher *self,
     const struct step *step = plan->step;
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
+    const bool permutes = step->in[PERMUTATION] != NULL;
+    const uint64_t sums = (uint64_t)layout_elements(&step->out->layout);
     uint32_t axis;
     struct job job;
     TRY(begin(&job, self, plan, PERMUTATION_INVERTED, error));
     struct space *space = &job.space;
-    const bool permutes = step->in[PERMUTATION] != NULL;
     set_sums(space, sum, permutes);
-    const uint64_t sums = (uint64_t)layout_elements(&step->out->layout);
-    const int64_t count = find_rows(space, permutes, sums, self->device, &axis);
-    const int64_t row_length = space->shape[axis] / count;
+    const int64_t row_count = find_rows(space, permutes, sums, self->device, &axis);
+    const int64_t row_length = space->shape[axis] / row_count;
     const struct product_rows rows = {
         .out_row = row_length * space->operand[OPERAND_OUT].stride[axis],
         .a_row = row_length * space->operand[OPERAND_A].stride[axis],
@@ -353,19 +375,21 @@ static enum healcl_status choose_product_items(struct launcher *self,
         .log2_n = log2_of((uint64_t)out->shape[OUT_N]),
     };
     space->shape[axis] = row_length;
-    space->end /= (uint64_t)count;
+    space->end /= (uint64_t)row_count;
     if (rows.short_terms < rows.terms)
         job_define_number(&job, "SHORT_AXIS", find_batch_axis(space, sum));
-    return sum_choose_items(&job, step, &rows, (uint32_t)count, error);
+    return sum_choose_items(&job, step, &rows, (uint32_t)row_count, error);
 }
 
 /* ---------------------------------------------------------------- groups of moduli */
 
-/* The factor that is constant along an axis of out, b if both are. OPERAND_OUT: neither is. */
-static int shared_factor(const struct product_sum *sum, uint32_t axis)
+/* The factor that is constant along an axis of out: b if both are, OPERAND_OUT if neither is. */
+static int constant_factor(const struct product_sum *sum, uint32_t axis)
 {
     const uint32_t in = input_axis(axis);
-    return sum->b.stride[in] == 0 ? OPERAND_B : sum->a.stride[in] == 0 ? OPERAND_A : OPERAND_OUT;
+    if (sum->b.stride[in] == 0)
+        return OPERAND_B;
+    return sum->a.stride[in] == 0 ? OPERAND_A : OPERAND_OUT;
 }
 
 static void exchange_factors(struct product_sum *sum)
@@ -380,113 +404,111 @@ static void exchange_factors(struct product_sum *sum)
 /* For interleaved elements, whose groups of 1, 2 or 4 moduli alone are contiguous. Vectors run
  * along n, or along reps if n is not a multiple of eight. The kernel packs the factor that is
  * constant along the inner axis into vectors once, and uses them for the whole axis. */
-static const char *plan_product_groups(const struct step *step, const struct healcl_device *device,
-                                       struct variant_plan *plan)
+static const char *plan_product_groups(struct variant_plan *plan)
 {
+    plan_sums(plan);
     struct products *found = &plan->products;
     struct product_sum *sum = &found->sum;
-    plan_sums(step, plan);
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     const int64_t k = out->shape[OUT_K];
     const bool k_is_contiguous =
         a->stride[IN_K] == 1 && b->stride[IN_K] == 1 && out->stride[OUT_K] == 1;
-    found->vector_axis = out->shape[OUT_N] % LANES == 0 ? OUT_N : OUT_REPS;
+    const bool vectors_along_n = out->shape[OUT_N] % LANES == 0;
+    found->vector_axis = vectors_along_n ? OUT_N : OUT_REPS;
+    found->other_axis = vectors_along_n ? OUT_REPS : OUT_N;
     found->group_size = (k == 2 || k == 4) && k_is_contiguous ? k : 1;
-    /* The inner axis is k, or the one of reps and n that vectors do not run along. An axis along
-     * which a factor is constant is better, and then the longer one. */
-    const uint32_t other_axis = found->vector_axis == OUT_N ? OUT_REPS : OUT_N;
-    const bool k_is_better =
-        k > out->shape[other_axis] || shared_factor(sum, other_axis) == OPERAND_OUT;
-    const bool k_shares = found->group_size == 1 && shared_factor(sum, OUT_K) != OPERAND_OUT;
-    found->inner_axis = k_shares && k_is_better ? OUT_K : other_axis;
-    found->packs_a = shared_factor(sum, found->inner_axis) == OPERAND_A;
+    /* The inner axis is k, or the other axis. One along which a factor is constant is better, and
+     * of two such axes the longer one. Groups of several moduli take k themselves. */
+    const bool k_has_constant = constant_factor(sum, OUT_K) != OPERAND_OUT;
+    const bool other_has_constant = constant_factor(sum, found->other_axis) != OPERAND_OUT;
+    const bool k_is_longer = k > out->shape[found->other_axis];
+    found->k_is_inner =
+        found->group_size == 1 && k_has_constant && (k_is_longer || !other_has_constant);
+    const uint32_t inner_axis = found->k_is_inner ? OUT_K : found->other_axis;
+    found->packs_a = constant_factor(sum, inner_axis) == OPERAND_A;
     if (found->packs_a)
         exchange_factors(sum); /* the kernel packs b */
     RETURN_OBSTACLE(
-        sum_vectors_obstacle(device, a->shape[IN_TERMS], out->shape[found->vector_axis]));
-    return step->in[PERMUTATION] ? "there is a permutation" : NULL;
+        sum_vectors_obstacle(plan->device, a->shape[IN_TERMS], out->shape[found->vector_axis]));
+    OBSTACLE_IF(plan->step->in[PERMUTATION], "there is a permutation");
+    return NULL;
 }
 
-/* The space is [blocks of the vector axis, batch, outer axis, inner axis]. The kernel's parameters
- * after the operands: n, count, k, a_stride, b_stride, a_group, b_group, out_group. Here n is the
- * number of groups along the vector axis, and k the size of a group. */
+/* The space is [blocks of the vector axis, batch, outer axis, inner axis]. Along the vector axis
+ * and k, its elements are groups of group_size moduli. The kernel's parameters after the operands:
+ * groups along the vector axis, terms of a sum, moduli of a group, then strides of a and b along
+ * terms, and of a, b and out along the vector axis. */
 static enum healcl_status choose_product_groups(struct launcher *self,
                                                 const struct variant_plan *plan,
                                                 struct healcl_error *error)
 {
-    const struct step *step = plan->step;
     const struct products *found = &plan->products;
     const struct product_sum *sum = &found->sum;
     const int64_t group_size = found->group_size;
-    const uint32_t inner_axis = found->inner_axis;
-    const uint32_t other_axis = found->vector_axis == OUT_N ? OUT_REPS : OUT_N;
-    const struct sum_axis groups = axis_of_out(sum, found->vector_axis);
-    struct sum_axis k = axis_of_out(sum, OUT_K), other = axis_of_out(sum, other_axis);
-    struct sum_operands operands;
-    struct job job;
-    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
-    if (found->packs_a) {
-        const int a = operands.a;
-        operands.a = operands.b;
-        operands.b = a;
-    }
-    sum_begin(&job, self, plan, &operands, step_adds(step));
+    const int64_t groups_of_block = (int64_t)PRODUCT_COLUMNS * LANES / group_size;
+    const struct sum_axis vectors = axis_of_out(sum, found->vector_axis);
+    const struct sum_axis other = axis_of_out(sum, found->other_axis);
+    struct sum_axis k = axis_of_out(sum, OUT_K);
     k.size /= group_size;
-    const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / group_size; /* groups */
-    space_init(&job.space, &(struct layout){.rank = 1, .shape = {ceiling(groups.size, block)}});
+    struct job job;
+    TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
+    const int64_t blocks = blocks_for(vectors.size, groups_of_block);
+    space_init(&job.space, &(struct layout){.rank = 1, .shape = {blocks}});
     set_offsets(&job.space, sum);
-    insert_axis(&job.space, 1, inner_axis == OUT_K ? k : other);
-    insert_axis(&job.space, 1, inner_axis == OUT_K ? other : k);
+    insert_axis(&job.space, 1, found->k_is_inner ? k : other);
+    insert_axis(&job.space, 1, found->k_is_inner ? other : k);
     insert_batch(&job.space, 1, sum);
-    JOB_ADD_LONGS(&job, groups.size, sum->a.shape[IN_TERMS], group_size, sum->a.stride[IN_TERMS],
-                  sum->b.stride[IN_TERMS], groups.strides[OPERAND_A], groups.strides[OPERAND_B],
-                  groups.strides[OPERAND_OUT]);
+    JOB_ADD_LONGS(&job, vectors.size, sum->a.shape[IN_TERMS], group_size, sum->a.stride[IN_TERMS],
+                  sum->b.stride[IN_TERMS], vectors.strides[OPERAND_A], vectors.strides[OPERAND_B],
+                  vectors.strides[OPERAND_OUT]);
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
 /* ---------------------------------------------------------------- any layout */
 
-static const char *plan_products(const struct step *step, const struct healcl_device *device,
-                                 struct variant_plan *plan)
+static const char *plan_products(struct variant_plan *plan)
 {
-    (void)device;
-    plan_sums(step, plan);
+    plan_sums(plan);
     return NULL;
 }
 
-/* Sums a part of the products at a time, because some devices limit the iterations of loops. Later
- * parts are added to out. The space is [batch,reps,k,n]. Only a follows index l of n there. The
- * kernel finds m = perm[l] for out and b, and so needs their strides along n. Its parameters after
- * the operands: count, and strides: of a and b along terms, of out and b along n. */
-static enum healcl_status choose_modmul_axis_sum(struct launcher *self,
-                                                 const struct variant_plan *plan,
-                                                 struct healcl_error *error)
+/* The space of the general kernel: [batch,reps,k,n], with a and b at term `first_term`. Only a
+ * moves along n there, by index l: the kernel finds the index perm[l] of out and b itself. */
+static void set_any_sums(struct space *space, const struct product_sum *sum, int64_t first_term)
 {
-    const struct step *step = plan->step;
-    const struct product_sum *sum = &plan->products.sum;
-    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    struct layout out_view = *out, a_view = layout_drop_axis(a, IN_TERMS);
-    struct layout b_view = layout_drop_axis(b, IN_TERMS);
     const struct layout q_view = {.rank = 3, .stride = {[OUT_K] = 1}};
-    out_view.stride[OUT_N] = 0;
-    b_view.stride[OUT_N] = 0;
-    int64_t terms = a->shape[IN_TERMS], first = 0;
+    const struct layout a_view = layout_drop_axis(&sum->a, IN_TERMS);
+    struct layout b_view = layout_drop_axis(&sum->b, IN_TERMS), out_view = sum->out;
+    b_view.stride[OUT_N] = out_view.stride[OUT_N] = 0;
+    space_init(space, &sum->out);
+    space_set_operand(space, OPERAND_OUT, &out_view);
+    space_set_operand(space, OPERAND_A, &a_view);
+    space_set_operand(space, OPERAND_B, &b_view);
+    space_set_operand(space, OPERAND_Q, &q_view);
+    space->operand[OPERAND_A].offset += first_term * sum->a.stride[IN_TERMS];
+    space->operand[OPERAND_B].offset += first_term * sum->b.stride[IN_TERMS];
+    insert_batch(space, 0, sum);
+}
+
+/* Sums a part of the products at a time, because some devices limit the iterations of loops. Later
+ * parts are added to out. The kernel's parameters after the operands: terms of this part, then
+ * strides of a and b along terms, and of out and b along n. */
+static enum healcl_status choose_products(struct launcher *self, const struct variant_plan *plan,
+                                          struct healcl_error *error)
+{
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b;
+    const int64_t terms = a->shape[IN_TERMS];
+    int64_t first = 0;
     struct sum_operands operands;
-    TRY(sum_find_operands(self, step, PERMUTATION_AS_GIVEN, &operands, error));
-    do { /* once even without terms */
-        int64_t count = sum_terms_at_once(self, terms - first);
+    TRY(sum_find_operands(self, plan->step, PERMUTATION_AS_GIVEN, &operands, error));
+    do { /* once even without terms: such sums are 0 */
+        const int64_t count = sum_terms_at_once(self, terms - first);
         struct job job;
-        sum_begin(&job, self, plan, &operands, step_adds(step) || first > 0);
+        sum_begin(&job, self, plan, &operands, step_adds(plan->step) || first > 0);
         job.rounds = (uint64_t)count;
-        space_init(&job.space, out);
-        space_set_operand(&job.space, OPERAND_OUT, &out_view);
-        space_set_operand(&job.space, OPERAND_A, &a_view);
-        space_set_operand(&job.space, OPERAND_B, &b_view);
-        space_set_operand(&job.space, OPERAND_Q, &q_view);
-        job.space.operand[OPERAND_A].offset += first * a->stride[IN_TERMS];
-        job.space.operand[OPERAND_B].offset += first * b->stride[IN_TERMS];
-        insert_batch(&job.space, 0, sum);
-        JOB_ADD_LONGS(&job, count, a->stride[IN_TERMS], b->stride[IN_TERMS], out->stride[OUT_N],
+        set_any_sums(&job.space, sum, first);
+        JOB_ADD_LONGS(&job, count, a->stride[IN_TERMS], b->stride[IN_TERMS], sum->out.stride[OUT_N],
                       b->stride[IN_N]);
         TRY(job_launch(&job, error));
         first += count;
@@ -503,8 +525,6 @@ static const struct variant product_variants[] = {
      "contiguous rows of a multiple of eight elements"},
     {"rows", STYLE_VECTORS, plan_product_rows, choose_product_rows, MULTIPLIED, "products",
      "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, with 1, 2, 4 or 8 moduli"},
-    {"single", STYLE_SINGLE, plan_products, choose_modmul_axis_sum, 0, "core/sums",
-     "modmul_axis_sum", "cl/core/sums.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_products, choose_shared_products, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
      "at least 17 terms for few sums, or adjacent terms; at least 8192 in all, or 256 for a sum"},
@@ -514,19 +534,19 @@ static const struct variant product_variants[] = {
     {"interleaved", STYLE_VECTORS, plan_product_groups, choose_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n or reps is a multiple of eight, and there is no permutation"},
-    {"elements", STYLE_GENERAL, plan_products, choose_modmul_axis_sum, OVER_ANY_VIEW, "core/sums",
-     "modmul_axis_sum", "cl/core/sums.cl", "anything"},
+    GENERAL_VARIANTS("elements", plan_products, choose_products, OVER_ANY_VIEW, "core/sums",
+                     "modmul_axis_sum"),
 };
 
-/* The last sum of a batch may have fewer terms. If the kernel cannot handle this, the last sum gets
- * a launch alone. plan->launches is 1 if there is no such sum, or the kernel handles it. */
+/* The last sum of a batch may have fewer terms. If the kernel cannot handle this, plan->launches is
+ * 2, and the last sum gets a launch alone. */
 static enum healcl_status choose_sums(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
+    if (plan->launches == 1)
+        return plan->variant->choose(self, plan, error);
     struct variant_plan part = *plan;
     struct product_sum *sum = &part.products.sum;
-    if (sum->last_terms == sum->a.shape[IN_TERMS] || plan->launches == 1)
-        return plan->variant->choose(self, plan, error);
     sum->batch--;
     TRY(plan->variant->choose(self, &part, error));
     sum->out.offset += sum->batch * sum->out_distance;

@@ -5,14 +5,16 @@ const char *sum_vectors_obstacle(const struct healcl_device *device, int64_t cou
 {
     RETURN_OBSTACLE(double_vectors_obstacle(device));
     OBSTACLE_IF(count >= SUM_TERMS, "there are too many terms");
-    return n % LANES != 0 ? "rows are not multiples of eight elements" : NULL;
+    OBSTACLE_IF(n % LANES != 0, "rows are not multiples of eight elements");
+    return NULL;
 }
 
 /* Half of the limit: the kernels' other loops count too. */
 int64_t sum_terms_at_once(const struct launcher *self, int64_t terms)
 {
     const int64_t most = (int64_t)(self->device->info.loop_limit / 2);
-    return most == 0 || terms < most ? terms : most;
+    const bool is_unlimited = most == 0;
+    return is_unlimited ? terms : smaller(terms, most);
 }
 
 uint64_t sum_items_wanted(const struct healcl_device *device)
@@ -20,25 +22,32 @@ uint64_t sum_items_wanted(const struct healcl_device *device)
     return (uint64_t)device->info.compute_units * ITEMS_OF_UNIT;
 }
 
-/* Divides the terms of each column (the terms of one sum) among `parts` work-items. beside: see
- * sum_columns_beside; 0 if the terms of several columns are not adjacent. Then only few columns
- * need parts: as many as keep the device busy. */
+/* The work-items that share a column, the terms of one sum, if these should follow the order of
+ * terms in memory. The terms of `beside` columns are adjacent there. The work-items of these
+ * columns then read a run of adjacent elements: a cache line if each column starts at one, or else
+ * so many lines that partial ones cost little. */
+static uint32_t parts_in_order(int64_t terms, int64_t beside)
+{
+    const bool columns_start_at_lines = terms % LINE * beside % LINE == 0;
+    const int64_t run = columns_start_at_lines ? LINE : LINES;
+    return (uint32_t)smaller(terms, blocks_for(run, beside));
+}
+
+/* Divides the terms of each column among `parts` work-items, and a work-group among columns.
+ * beside: see sum_columns_beside; 0 if the terms of several columns are not adjacent. Then only few
+ * columns need parts: as many as keep the device busy. */
 struct sharing sum_share_terms(const struct healcl_device *device, uint64_t columns, int64_t terms,
                                int64_t beside)
 {
     const uint32_t items = (uint32_t)device->tuning.local_size;
-    uint32_t parts = 1, inner_min = columns < LINE ? (uint32_t)columns : LINE;
     const bool follows_memory = beside > 0 && beside < LINES;
+    uint32_t parts = 1, inner_min = columns < LINE ? (uint32_t)columns : LINE;
     if (follows_memory) {
-        /* The parts of `beside` columns read `run` adjacent elements: a cache line if each column
-         * starts at one, or else so many lines that partial ones cost little. */
-        const uint32_t run = terms % LINE * beside % LINE == 0 ? LINE : LINES;
         inner_min = (uint32_t)beside;
-        parts = (run + inner_min - 1) / inner_min;
-        if (terms < parts)
-            parts = (uint32_t)terms;
+        parts = parts_in_order(terms, beside);
     }
-    if (inner_min > items || parts > items / inner_min)
+    const bool fits_group = inner_min <= items && parts <= items / inner_min;
+    if (!fits_group)
         return (struct sharing){.inner = items, .parts = 1, .rows = 1};
     while (columns * parts < sum_items_wanted(device) && parts * 2 <= items / inner_min &&
            (int64_t)parts * 2 * TERMS_OF_ITEM <= terms)
@@ -67,12 +76,12 @@ int64_t sum_columns_beside(const struct space *space, int64_t term_stride)
 
 /* Why kernels for GPUs, which share sums among work-items, do not serve sums of `terms` terms; or
  * NULL. */
-const char *sum_local_obstacle(const struct step *step, const struct healcl_device *device,
-                               int64_t terms)
+const char *sum_local_obstacle(const struct variant_plan *plan, int64_t terms)
 {
+    const struct healcl_device *device = plan->device;
     /* Each work-item exchanges a sum of three words. */
     const uint64_t local_bytes = 3 * sizeof(uint64_t) * device->tuning.local_size;
-    const int64_t sums = layout_elements(&step->out->layout);
+    const int64_t sums = layout_elements(&plan->step->out->layout);
     OBSTACLE_IF(sums == 0 || sums > INT32_MAX || terms > INT32_MAX,
                 "there are no sums, or too many");
     OBSTACLE_IF(terms == 0 || (terms < LONG_SUM && terms < TERMS_MIN / sums),
@@ -87,8 +96,8 @@ const char *sum_local_obstacle(const struct step *step, const struct healcl_devi
 enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
                                      struct healcl_error *error)
 {
-    uint64_t columns = (uint64_t)sharing->inner * sharing->rows; /* of a work-group */
-    uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
+    const uint64_t columns = (uint64_t)sharing->inner * sharing->rows; /* of a work-group */
+    const uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
     job_add_uint(job, sharing->inner);
     job_add_uint(job, sharing->parts);
     job_add_uint(job, sharing->rows);
@@ -99,7 +108,7 @@ enum healcl_status sum_choose_shared(struct job *job, const struct sharing *shar
 /* Kernels take all of these operands. One that the step does not have gets the moduli as a
  * stand-in, which is not read. */
 enum healcl_status sum_find_operands(struct launcher *self, const struct step *step,
-                                     enum sum_permutation permutation,
+                                     enum permutation_use permutation,
                                      struct sum_operands *operands, struct healcl_error *error)
 {
     const int q = derive_modulus_vector(self, step, step_traits[step->kind].moduli);
@@ -108,10 +117,8 @@ enum healcl_status sum_find_operands(struct launcher *self, const struct step *s
                                       .b = q,
                                       .q = q,
                                       .permutation = q};
-    if (step->in[PERMUTATION] && permutation == PERMUTATION_INVERTED)
-        TRY(derive_inverse_permutation(self, step, &operands->permutation, error));
-    else if (step->in[PERMUTATION])
-        TRY(derive_permutation(self, step, &operands->permutation, error));
+    if (step->in[PERMUTATION])
+        TRY(derive_permutation(self, step, permutation, &operands->permutation, error));
     if (step->kind == STEP_BASE_CONVERSION) /* the weights of all digits, in one table */
         operands->b = derive_weights(self, step);
     else if (step->kind == STEP_MODMUL_AXIS_SUM)
@@ -132,8 +139,9 @@ void sum_begin(struct job *job, struct launcher *self, const struct variant_plan
     job_add_input_operand(job, OPERAND_B, operands->b);
     job_add_buffer(job, operands->q);
     job_add_buffer(job, operands->permutation);
-    job_add_uint(job, (plan->step->in[PERMUTATION] ? PRODUCTS_PERMUTED : 0u) |
-                          (adds ? PRODUCTS_ADDED : 0u));
+    const uint32_t permuted = plan->step->in[PERMUTATION] ? PRODUCTS_PERMUTED : 0;
+    const uint32_t added = adds ? PRODUCTS_ADDED : 0;
+    job_add_uint(job, permuted | added);
 }
 
 /* Adds a launch in which each work-item computes rows_of_item sums alone. They share a factor,
@@ -146,15 +154,14 @@ enum healcl_status sum_choose_items(struct job *job, const struct step *step,
     struct launcher *self = job->launcher;
     const uint64_t largest_modulus =
         launcher_largest(self, step->in[step_traits[step->kind].moduli]->storage);
-    const size_t local_size = self->device->tuning.local_size;
+    const bool is_known = largest_modulus > 0;
     job->space.elements_per_item = 1;
-    job_define_number(job, "BITS", largest_modulus > 0 && largest_modulus >> 62 == 0 ? 62 : 63);
+    job_define_number(job, "BITS", is_known && largest_modulus >> 62 == 0 ? 62 : 63);
     job_define_number(job, "A_ROWS", rows->a_row == 0 ? 1 : rows_of_item);
     job_define_number(job, "B_ROWS", rows->b_row == 0 ? 1 : rows_of_item);
     job_add_value(job, rows, sizeof *rows);
     if (!step->in[PERMUTATION])
-        return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
-                                 error);
+        return job_launch_items(job, self->device->tuning.local_size, error);
     /* A permutation is read in tiles of n. A work-item takes one element of a tile, or two if it
      * has few rows. */
     job->launch.kernel = "modmul_axis_sum_turned";

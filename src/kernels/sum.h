@@ -45,10 +45,9 @@ int64_t sum_columns_beside(const struct space *space, int64_t term_stride);
 /* The work-items that keep all compute units busy. */
 uint64_t sum_items_wanted(const struct healcl_device *device);
 
-/* Why kernels that share sums among work-items do not serve a step whose sums have `terms` terms;
- * or NULL. */
-const char *sum_local_obstacle(const struct step *step, const struct healcl_device *device,
-                               int64_t terms);
+/* Why kernels that share sums among work-items do not serve the plan's step, whose sums have
+ * `terms` terms; or NULL. */
+const char *sum_local_obstacle(const struct variant_plan *plan, int64_t terms);
 
 /* Adds the last arguments of axis_sum_local, and a launch over all elements of the job's space. */
 enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
@@ -59,13 +58,11 @@ struct sum_operands {
     int out, a, b, q, permutation;
 };
 
-/* Kernels of cl/sum/items.cl need the inverse of a step's permutation. */
-enum sum_permutation { PERMUTATION_AS_GIVEN, PERMUTATION_INVERTED };
-
-/* Finds the memory of a step, and adds the tables that it needs to the template. Errors:
- * HEALCL_REFUSED if the permutation is too long. */
+/* Finds the memory of a step, and adds the tables that it needs to the template. Kernels of
+ * cl/sum/items.cl need the inverse of a step's permutation. Errors: HEALCL_REFUSED if the
+ * permutation is too long. */
 enum healcl_status sum_find_operands(struct launcher *self, const struct step *step,
-                                     enum sum_permutation permutation,
+                                     enum permutation_use permutation,
                                      struct sum_operands *operands, struct healcl_error *error);
 
 /* Begins a job with the first arguments of all kernels of modmul_axis_sum: the space, the memory,

@@ -60,39 +60,55 @@ static bool has_long_loops(enum kernel_style style)
     return style == STYLE_VECTORS || style == STYLE_SINGLE;
 }
 
-/* Why a variant does not run a step on a device; or NULL. Then *plan has what its launch needs. */
+/* Whether a chain follows the launches of a transform. A pass may have given a forward transform an
+ * addend and factors: out = factors * NTT(a) + addend. Only some variants' kernels add it. */
+static bool needs_chain(const struct variant_plan *plan)
+{
+    const struct step *step = plan->step;
+    return step->kind == STEP_NTT && step->in[STEP_ADDEND] && !plan->takes_addend;
+}
+
+/* Why a variant does not run the plan's step on its device; or NULL. Then *plan has what its launch
+ * needs. */
 static const char *obstacle_of(const struct family *family, const struct variant *variant,
-                               const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
+    const struct healcl_device *device = plan->device;
+    const enum kernel_style style = variant->style;
     const enum kernel_style tuned_style = device->tuning.styles[family->preference];
-    OBSTACLE_IF(variant->style != STYLE_GENERAL && variant->style != tuned_style,
-                "the tuning selects another style");
-    OBSTACLE_IF(has_long_loops(variant->style) && device->info.loop_limit > 0,
+    OBSTACLE_IF(style != STYLE_GENERAL && style != tuned_style, "the tuning selects another style");
+    OBSTACLE_IF(has_long_loops(style) && device->info.loop_limit > 0,
                 "loops end early on this device");
-    OBSTACLE_IF(variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX,
+    OBSTACLE_IF(style == STYLE_SINGLE && layout_elements(&plan->step->out->layout) > INT32_MAX,
                 "there are too many elements");
+    plan->variant = variant;
     plan->launches = 1; /* unless the variant changes it */
     plan->takes_addend = false;
-    return variant->plan(step, device, plan);
+    const char *const obstacle = variant->plan(plan);
+    plan->launches += needs_chain(plan);
+    return obstacle;
 }
 
 const char *variant_obstacle(const struct family *family, const struct variant *variant,
                              const struct step *step, const struct healcl_device *device)
 {
-    struct variant_plan ignored;
-    return obstacle_of(family, variant, step, device, &ignored);
+    struct variant_plan unused_plan;
+    unused_plan.step = step;
+    unused_plan.device = device;
+    return obstacle_of(family, variant, &unused_plan);
 }
 
-/* Takes the first variant that has no obstacle. The last variant of each family is general. */
+/* Takes the first variant that has no obstacle. The last variant of each family is general, and has
+ * none. */
 void plan_variant(const struct step *step, const struct healcl_device *device,
                   struct variant_plan *plan)
 {
     const struct family *family = family_of(step->kind);
+    const struct variant *variant = family->variants;
     plan->step = step;
-    plan->variant = family->variants;
-    while (obstacle_of(family, plan->variant, step, device, plan))
-        plan->variant++; /* the last variant has no obstacle */
+    plan->device = device;
+    while (obstacle_of(family, variant, plan))
+        variant++;
 }
 
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device)
@@ -126,18 +142,23 @@ const char *step_obstacle(const struct step *step, const struct healcl_device *d
     return NULL;
 }
 
+/* Whether a name of `length` characters, which is not terminated, is this one. */
+static bool is_name(const char *name, size_t length, const char *known)
+{
+    return strlen(known) == length && strncmp(name, known, length) == 0;
+}
+
 /* Whether HEALCL_LACKS may contain a name: "all", an operation of the table, or a family of
- * kernels. The name is not terminated. */
+ * kernels. */
 static bool can_be_unsupported(const struct operation_table *table, const char *name, size_t length)
 {
-    const size_t op_count = operation_count(table);
-    bool is_known = length == strlen("all") && strncmp(name, "all", length) == 0;
-    for (size_t i = 0; !is_known && i < op_count + FAMILY_COUNT; i++) {
-        const char *known = i < op_count ? operation_at(table, i)->name
-                                         : kernel_family_name((enum kernel_family)(i - op_count));
-        is_known = strlen(known) == length && strncmp(name, known, length) == 0;
-    }
-    return is_known;
+    for (size_t i = 0; i < operation_count(table); i++)
+        if (is_name(name, length, operation_at(table, i)->name))
+            return true;
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (is_name(name, length, kernel_family_name((enum kernel_family)family)))
+            return true;
+    return is_name(name, length, "all");
 }
 
 /* Checks the names in HEALCL_LACKS, which commas separate. */
@@ -161,9 +182,8 @@ enum healcl_status unsupported_check(const struct healcl_device *device,
 
 /* ---------------------------------------------------------------- launches */
 
-/* A pass may have given a forward transform an addend and factors: out = factors * NTT(a) + addend.
- * If the variant's kernel does not add it, the transform writes out. The launches of a chain, a
- * product and a sum, follow. */
+/* The transform writes out without its addend and factors. The launches of a chain, a product and a
+ * sum, follow. */
 static enum healcl_status choose_with_chain(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
@@ -184,7 +204,9 @@ enum healcl_status choose_variant(struct launcher *self, const struct step *step
     struct variant_plan plan;
     plan_variant(step, self->device, &plan);
     const struct family *family = family_of(step->kind);
-    if (step->kind == STEP_NTT && step->in[STEP_ADDEND] && !plan.takes_addend)
+    if (needs_chain(&plan))
         return choose_with_chain(self, &plan, error);
-    return (family->choose ? family->choose : plan.variant->choose)(self, &plan, error);
+    if (family->choose)
+        return family->choose(self, &plan, error);
+    return plan.variant->choose(self, &plan, error);
 }

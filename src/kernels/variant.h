@@ -45,15 +45,16 @@ struct axis_sum {
     int64_t segment_terms, segments;
 };
 
-/* A sum of products. The other members are for modmul_axis_sum_interleaved, which works along out's
- * axes [reps,k,n]. It packs one factor, and reads the other one once, in order. */
+/* A sum of products. */
 struct products {
-    struct product_sum sum; /* with a and b exchanged if the kernel packs a */
-    struct sharing sharing;
-    uint32_t vector_axis; /* that vectors of eight groups run along: reps or n */
-    uint32_t inner_axis;  /* that a work-item follows first */
-    bool packs_a;         /* rather than b */
-    int64_t group_size;   /* adjacent elements with different moduli: 1, 2 or 4 */
+    struct product_sum sum; /* with a and b exchanged if packs_a */
+    struct sharing sharing; /* shared */
+    /* interleaved: axes of out that vectors of eight groups run along, n or reps, and the other one
+     * of these; whether a work-item follows k first, rather than that one */
+    uint32_t vector_axis, other_axis;
+    bool k_is_inner;
+    bool packs_a;       /* the kernel packs a rather than b into vectors */
+    int64_t group_size; /* adjacent elements with different moduli: 1, 2 or 4 */
 };
 
 /* How work-groups share a pass of cl/ntt/registers.cl over the rows of a transform. */
@@ -75,6 +76,7 @@ struct variant;
 
 struct variant_plan {
     const struct step *step;
+    const struct healcl_device *device;
     const struct variant *variant;
     uint32_t launches;  /* after tables are derived, on a device that does not limit loops */
     bool takes_addend;  /* of a transform that has one: its kernel adds it */
@@ -109,10 +111,9 @@ struct variant_plan {
 struct variant {
     const char *name;        /* its kernel's name, without the part that names the kind of step */
     enum kernel_style style; /* how it uses work-items; the tuning selects by this */
-    /* Returns why the variant cannot run a step on a device, or NULL if it can. Then *plan has what
-     * its launch needs. Has no other effects. */
-    const char *(*plan)(const struct step *step, const struct healcl_device *device,
-                        struct variant_plan *plan);
+    /* Returns why the variant cannot run the plan's step on its device, or NULL if it can. Then
+     * *plan has what its launch needs. Has no other effects. */
+    const char *(*plan)(struct variant_plan *plan);
     /* Adds the launches of a step that the variant can run to the template that is being made. */
     enum healcl_status (*choose)(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error);

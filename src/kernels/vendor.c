@@ -14,16 +14,15 @@ bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct devic
 }
 
 /*
- * Manifests give kernels for a step in one of two ways. A vendor's operation has its own kernels:
- * functions here then get no plan, and use step->vendor. A built-in kind of step has replacements
- * in the plan's manifests: functions get the plan. A kernel may have several alternatives, launches
- * with other sizes. A choice is one number for a kernel's index and its alternative: vendor_choice.
+ * Manifests give kernels for a step in one of two ways. A vendor's operation, STEP_VENDOR, has its
+ * own kernels, in step->vendor. A built-in kind of step has replacements in the plan's manifests. A
+ * kernel may have several alternatives, launches with other sizes. A choice is one number for a
+ * kernel's index and its alternative: vendor_choice.
  */
 
 /* The chosen kernel with one of its alternatives, and its launch for a step. */
 struct pick {
     const struct vendor_kernel *kernel;
-    const char *name; /* of the alternative */
     const struct vendor_launch *launch;
     uint32_t choice; /* vendor_choice */
     bool is_tuned;   /* the choice was tuned for the device */
@@ -56,14 +55,15 @@ static void set_values(const struct step *step, struct expression_values *values
     }
 }
 
-/* Whether passes have changed a step to a form that docs/VENDORS.md does not describe. */
+/* Whether passes have changed a built-in step to a form that docs/VENDORS.md does not describe. */
 static bool is_of_passes(const struct step *step)
 {
-    const bool has_factors =
-        (step->kind == STEP_INTT || step->kind == STEP_NTT) && step->in[FACTORS];
-    const bool reps_do_not_share_b =
-        step->kind == STEP_MODMUL_AXIS_SUM && step->in[INPUT_B]->layout.rank != 3;
-    return has_factors || reps_do_not_share_b;
+    switch (step->kind) {
+    case STEP_NTT:
+    case STEP_INTT: return step->in[FACTORS] != NULL;
+    case STEP_MODMUL_AXIS_SUM: return step->in[INPUT_B]->layout.rank != 3; /* b also has reps */
+    default: return false;
+    }
 }
 
 /* Replacement i of a built-in kind of step, in the order of manifests. NULL after the last one. */
@@ -86,12 +86,27 @@ bool vendor_replaces(const struct plan *plan, const struct step *step)
 static const struct vendor_kernel *kernel_at(const struct plan *plan, const struct step *step,
                                              uint32_t i)
 {
-    if (!plan) {
+    if (step->kind == STEP_VENDOR) {
         const struct vendor_operation *operation = step->vendor->operation;
         return i < operation->kernel_count ? operation->kernels[i] : NULL;
     }
     const struct vendor_replacement *replacement = replacement_at(plan, step, i);
     return replacement ? replacement->kernel : NULL;
+}
+
+/* Makes the launch of a replacement's alternative for a step, in *launch. Returns whether it could:
+ * if not, an expression failed, as why tells. */
+static bool make_replacement_launch(const struct step *step, const struct vendor_kernel *kernel,
+                                    uint32_t alternative, struct vendor_launch *launch,
+                                    struct healcl_error *why)
+{
+    struct expression_values values;
+    set_values(step, &values);
+    vendor_set_alternative(kernel, alternative, &values);
+    if (vendor_launch_make(kernel, &values, launch, why) == HEALCL_OK)
+        return true;
+    error_prefix(why, "%s: kernel '%s': ", kernel->manifest, kernel->kernel);
+    return false;
 }
 
 /* The launch of a choice for a step. NULL: the kernel is not for the device, or its alternative not
@@ -106,20 +121,18 @@ static const struct vendor_launch *launch_of(const struct plan *plan, const stru
     const struct vendor_launch *launch = memory;
     if (!kernel || alternative >= kernel->alternative_count)
         return NULL;
-    const bool is_for_device = vendor_is_for_device(kernel, &device->info);
-    if (!is_for_device || (plan && is_of_passes(step))) {
-        (void)ERROR(why, HEALCL_DEVICE,
-                    is_for_device ? "a pass has changed the step" : VENDOR_OF_OTHERS);
+    const char *obstacle = NULL;
+    if (!vendor_is_for_device(kernel, &device->info))
+        obstacle = VENDOR_OF_OTHERS;
+    else if (is_of_passes(step))
+        obstacle = "a pass has changed the step";
+    if (obstacle) {
+        (void)ERROR(why, HEALCL_DEVICE, "%s", obstacle);
         return NULL;
     }
-    if (plan) {
-        struct expression_values values;
-        set_values(step, &values);
-        vendor_set_alternative(kernel, alternative, &values);
-        if (vendor_launch_make(kernel, &values, memory, why) != HEALCL_OK) {
-            error_prefix(why, "%s: kernel '%s': ", kernel->manifest, kernel->kernel);
+    if (step->kind != STEP_VENDOR) {
+        if (!make_replacement_launch(step, kernel, alternative, memory, why))
             return NULL;
-        }
     } else if (alternative == 0) {
         launch = &step->vendor->launches[i];
     } else {
@@ -131,7 +144,8 @@ static const struct vendor_launch *launch_of(const struct plan *plan, const stru
     return NULL;
 }
 
-/* Picks a kernel if it can run the step. Returns whether it can; if not, why: see launch_of. */
+/* Sets *picked to a choice if its kernel can run the step. Returns whether it can; if not, why: see
+ * launch_of. */
 static bool try_choice(const struct plan *plan, const struct step *step,
                        const struct healcl_device *device, uint32_t choice,
                        struct vendor_launch *memory, struct pick *picked, struct healcl_error *why)
@@ -139,34 +153,39 @@ static bool try_choice(const struct plan *plan, const struct step *step,
     const struct vendor_kernel *kernel = kernel_at(plan, step, kernel_index(choice));
     if (!kernel || device_has_failed(device, kernel))
         return false;
-    picked->launch = launch_of(plan, step, device, choice, memory, why);
-    if (!picked->launch)
-        return false;
-    picked->kernel = kernel;
-    picked->choice = choice;
-    picked->name = kernel->names[alternative_index(choice)];
-    return true;
+    const struct vendor_launch *launch = launch_of(plan, step, device, choice, memory, why);
+    if (launch)
+        *picked = (struct pick){.kernel = kernel, .launch = launch, .choice = choice};
+    return launch != NULL;
 }
 
 /* Identifies the candidates for a step: see struct kernel_choices. */
 static uint64_t identity_of(const struct plan *plan, const struct step *step)
 {
-    return plan ? vendor_of_table(plan->table)->replacement_identities[step->kind]
-                : step->vendor->operation->identity;
+    return step->kind == STEP_VENDOR
+               ? step->vendor->operation->identity
+               : vendor_of_table(plan->table)->replacement_identities[step->kind];
+}
+
+/* Whether a manifest's kernels must not run a step, or none exist for it. */
+static bool lacks_kernels(const struct plan *plan, const struct step *step,
+                          const struct healcl_device *device)
+{
+    if (step->kind == STEP_VENDOR)
+        return device_is_forced_off(device, step->vendor->operation->name);
+    return !replacement_at(plan, step, 0);
 }
 
 /* The kernel chosen for the device if it can run the step, or else the first one that can. The
  * kernel is NULL if none can. If an expression fails, the step is refused: then refused is
- * HEALCL_REFUSED. */
+ * HEALCL_REFUSED. memory: for the launch of a replacement. */
 static struct pick pick_for(const struct plan *plan, const struct step *step,
                             const struct healcl_device *device, struct vendor_launch *memory,
                             struct healcl_error *refused)
 {
     struct pick picked = {.kernel = NULL};
     struct healcl_error why = {.status = HEALCL_OK};
-    const bool has_none = plan ? !replacement_at(plan, step, 0)
-                               : device_is_forced_off(device, step->vendor->operation->name);
-    if (has_none)
+    if (lacks_kernels(plan, step, device))
         return picked;
     const uint32_t tuned = kernel_choices_find(&device->programs->choices, identity_of(plan, step));
     if (tuned > 0)
@@ -182,14 +201,23 @@ static struct pick pick_for(const struct plan *plan, const struct step *step,
     return picked;
 }
 
+/* As pick_for, for the call of a vendor's operation that a step belongs to: perhaps one of its
+ * body.
+ */
+static struct pick pick_for_call(const struct step *step, const struct healcl_device *device)
+{
+    const struct step call = {.kind = STEP_VENDOR, .vendor = step->vendor};
+    return pick_for(NULL, &call, device, NULL, NULL);
+}
+
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device)
 {
-    return pick_for(NULL, step, device, NULL, NULL).kernel != NULL;
+    return pick_for_call(step, device).kernel != NULL;
 }
 
 bool vendor_runs_again(const struct step *step, const struct healcl_device *device)
 {
-    const struct pick picked = pick_for(NULL, step, device, NULL, NULL);
+    const struct pick picked = pick_for_call(step, device);
     return picked.kernel && *step->vendor->ran == picked.choice + 1; /* 0: none has run */
 }
 
@@ -210,7 +238,7 @@ static struct manifest_kernel manifest_kernel_of(const struct step *step, const 
     if (!picked->kernel)
         return (struct manifest_kernel){.name = NULL};
     return (struct manifest_kernel){
-        .name = picked->name,
+        .name = picked->kernel->names[alternative_index(picked->choice)],
         .file = picked->kernel->manifest,
         .replaces = step->kind == STEP_VENDOR ? NULL : step_traits[step->kind].name,
         .is_tuned = picked->is_tuned};
@@ -239,82 +267,92 @@ static enum healcl_status call_native(void *context, struct healcl_error *error)
     return HEALCL_OK;
 }
 
-/* Calls native code with the OpenCL memory and the layouts of its tensors. */
-static enum healcl_status launch_native(struct launcher *self, const struct step *step,
-                                        const struct pick *picked, struct healcl_error *error)
+/* Sets the arguments of a call: integers, and tensors with their OpenCL memory. */
+static enum healcl_status set_native_arguments(struct launcher *self, const struct step *step,
+                                               const struct vendor_launch *launch,
+                                               struct native_call *native,
+                                               struct healcl_error *error)
 {
-    const struct vendor_kernel *kernel = picked->kernel;
-    const struct vendor_launch *launch = picked->launch;
-    const struct manifest_kernel manifest = manifest_kernel_of(step, picked);
-    struct healcl_device *device = self->device;
-    struct native_call native = {.kernel = kernel,
-                                 .call = {.version = HEALCL_VENDOR_VERSION,
-                                          .context = device->context,
-                                          .device = device->info.device_id,
-                                          .queue = device->compute,
-                                          .argument_count = launch->argument_count}};
-    native.call.arguments = native.arguments;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
         const struct buffer *buffer;
-        native.arguments[i].integer = launch->arguments[i].value;
+        native->arguments[i].integer = launch->arguments[i].value;
         if (number == NO_INPUT)
             continue;
         const struct tensor *tensor = step->operands[number];
         TRY(launcher_buffer(self, tensor->storage, &buffer, error));
-        native.tensors[i] = (struct healcl_vendor_tensor){
+        native->tensors[i] = (struct healcl_vendor_tensor){
             .memory = buffer->memory,
             .element_bytes = (uint32_t)dtype_size(tensor->storage->dtype),
             .rank = tensor->layout.rank,
             .offset = tensor->layout.offset,
             .shape = tensor->layout.shape,
             .stride = tensor->layout.stride};
-        native.arguments[i].tensor = &native.tensors[i];
+        native->arguments[i].tensor = &native->tensors[i];
     }
-    /* Its commands are not visible: the span covers the call. */
-    const size_t span = trace_begin(device->trace, "native", kernel->kernel);
+    return HEALCL_OK;
+}
+
+/* Calls native code. Its commands are not visible: a span of the trace covers the call. */
+static enum healcl_status launch_native(struct launcher *self, const struct step *step,
+                                        const struct pick *picked, struct healcl_error *error)
+{
+    struct healcl_device *device = self->device;
+    const struct manifest_kernel manifest = manifest_kernel_of(step, picked);
+    struct native_call native = {.kernel = picked->kernel,
+                                 .call = {.version = HEALCL_VENDOR_VERSION,
+                                          .context = device->context,
+                                          .device = device->info.device_id,
+                                          .queue = device->compute,
+                                          .argument_count = picked->launch->argument_count}};
+    native.call.arguments = native.arguments;
+    TRY(set_native_arguments(self, step, picked->launch, &native, error));
+    const size_t span = trace_begin(device->trace, "native", picked->kernel->kernel);
     trace_manifest_kernel(device->trace, span, &manifest);
-    enum healcl_status status = device_call(device, call_native, &native, error);
+    const enum healcl_status status = device_call(device, call_native, &native, error);
     trace_end(device->trace, span);
     return status;
 }
 
 /* ---------------------------------------------------------------- launches */
 
+/* Adds the kernel's arguments, as its manifest lists them: integers, and memory of tensors, whose
+ * numbers are their slots. */
+static void add_arguments(struct job *job, const struct step *step,
+                          const struct vendor_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const int number = launch->arguments[i].tensor;
+        if (number == NO_INPUT)
+            job_add_long(job, launch->arguments[i].value);
+        else if (number == VENDOR_OUT)
+            job_add_written(job, number);
+        else
+            job_add_buffer(job, number);
+        if (number != NO_INPUT)
+            job->launch.arguments[i].size = dtype_size(step->operands[number]->storage->dtype);
+        job->launch.arguments[i].name = launch->arguments[i].name;
+    }
+}
+
 /* Adds the launch of the picked kernel to the template that is being made. Native code cannot be
- * described by a launch: it runs at once. */
+ * described by a launch: it runs at once, unless launches are only listed. */
 static enum healcl_status choose_picked(struct launcher *self, const struct step *step,
                                         const struct pick *picked, struct healcl_error *error)
 {
     const struct vendor_kernel *kernel = picked->kernel;
-    const struct vendor_launch *launch = picked->launch;
-    self->templates.current->is_done = kernel->native != NULL;
-    if (kernel->native && self->list)
-        return HEALCL_OK;
-    if (kernel->native)
-        return launch_native(self, step, picked, error);
+    const bool is_native = kernel->native != NULL;
+    self->templates.current->is_done = is_native;
+    if (is_native)
+        return self->list ? HEALCL_OK : launch_native(self, step, picked, error);
     struct job job;
     job_init(&job, self, step, kernel->program, kernel->kernel);
     job.launch.source = kernel->source;
     job.launch.manifest = manifest_kernel_of(step, picked);
-    strcpy(job.options, launch->options);
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        const int number = launch->arguments[i].tensor;
-        struct launch_argument *argument = &job.launch.arguments[i];
-        if (number == NO_INPUT) {
-            job_add_long(&job, launch->arguments[i].value);
-        } else {
-            const struct tensor *tensor = step->operands[number];
-            if (number == VENDOR_OUT)
-                job_add_output(&job, tensor);
-            else
-                job_add_input(&job, tensor);
-            argument->size = dtype_size(tensor->storage->dtype);
-        }
-        argument->name = launch->arguments[i].name;
-    }
-    job.launch.groups = launch->groups;
-    job.launch.local_size = launch->local;
+    strcpy(job.options, picked->launch->options);
+    add_arguments(&job, step, picked->launch);
+    job.launch.groups = picked->launch->groups;
+    job.launch.local_size = picked->launch->local;
     return job_add_to_template(&job, error);
 }
 
@@ -326,7 +364,7 @@ static enum healcl_status choose_operation(struct launcher *self, const struct v
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct pick picked = pick_for(NULL, step, self->device, NULL, NULL);
+    const struct pick picked = pick_for_call(step, self->device);
     if (!picked.kernel)
         REFUSE_FOR(error, OPERATION, "it has neither a kernel for %s nor a body",
                    self->device->info.name);
@@ -336,10 +374,9 @@ static enum healcl_status choose_operation(struct launcher *self, const struct v
     return HEALCL_OK;
 }
 
-static const char *plan_operation(const struct step *step, const struct healcl_device *device,
-                                  struct variant_plan *plan)
+static const char *plan_operation(struct variant_plan *plan)
 {
-    (void)step, (void)device, (void)plan;
+    (void)plan;
     return NULL;
 }
 
@@ -352,18 +389,11 @@ const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);
 
 /* ---------------------------------------------------------------- built-in kinds of steps */
 
-/* The plan whose manifests have kernels for a step's kind. NULL: they belong to its vendor
- * operation. */
-static const struct plan *plan_of_kind(const struct plan *plan, const struct step *step)
-{
-    return step->kind == STEP_VENDOR ? NULL : plan;
-}
-
 struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
                                          const struct healcl_device *device)
 {
     struct vendor_launch memory;
-    const struct pick picked = pick_for(plan_of_kind(plan, step), step, device, &memory, NULL);
+    const struct pick picked = pick_for(plan, step, device, &memory, NULL);
     return manifest_kernel_of(step, &picked);
 }
 
@@ -371,8 +401,8 @@ enum healcl_status vendor_note_failed(const struct plan *plan, const struct step
                                       struct healcl_device *device, struct healcl_error *error)
 {
     struct vendor_launch memory;
-    return device_note_failed(
-        device, pick_for(plan_of_kind(plan, step), step, device, &memory, NULL).kernel, error);
+    const struct pick picked = pick_for(plan, step, device, &memory, NULL);
+    return device_note_failed(device, picked.kernel, error);
 }
 
 /* Whether a kernel that could run the step was tried, and could not be built. */
@@ -380,13 +410,14 @@ bool vendor_has_failed(const struct plan *plan, const struct step *step,
                        const struct healcl_device *device)
 {
     struct vendor_launch memory;
+    const struct vendor_kernel *kernel;
     if (device->programs->failed_count == 0)
         return false;
-    plan = plan_of_kind(plan, step);
-    for (uint32_t i = 0; kernel_at(plan, step, i); i++) {
-        const bool has_failed = device_has_failed(device, kernel_at(plan, step, i));
-        if (has_failed &&
-            (!plan || launch_of(plan, step, device, vendor_choice(i, 0), &memory, NULL)))
+    for (uint32_t i = 0; (kernel = kernel_at(plan, step, i)); i++) {
+        if (!device_has_failed(device, kernel))
+            continue;
+        if (step->kind == STEP_VENDOR ||
+            launch_of(plan, step, device, vendor_choice(i, 0), &memory, NULL))
             return true;
     }
     return false;
@@ -444,12 +475,12 @@ void vendor_take_turn(const struct plan *plan, const struct step *step,
                       struct healcl_device *device, uint32_t turn)
 {
     struct vendor_launch memory;
-    plan = plan_of_kind(plan, step);
     const struct pick picked = pick_for(plan, step, device, &memory, NULL);
-    if (picked.kernel)
-        kernel_choices_set(
-            &device->programs->choices, identity_of(plan, step),
-            vendor_choice(kernel_index(picked.choice), turn % picked.kernel->alternative_count));
+    if (!picked.kernel)
+        return;
+    const uint32_t alternative = turn % picked.kernel->alternative_count;
+    kernel_choices_set(&device->programs->choices, identity_of(plan, step),
+                       vendor_choice(kernel_index(picked.choice), alternative));
 }
 
 /* Kernel i that the step may use. why: the reason if it does not run the step, such as another
@@ -459,13 +490,16 @@ const struct vendor_kernel *vendor_kernel_at(const struct plan *plan, const stru
                                              struct healcl_error *why)
 {
     struct vendor_launch memory;
-    plan = plan_of_kind(plan, step);
     const struct vendor_kernel *kernel = kernel_at(plan, step, i);
-    if (!kernel || pick_for(plan, step, device, &memory, NULL).kernel == kernel ||
-        !launch_of(plan, step, device, vendor_choice(i, 0), &memory, why))
-        return kernel;
-    (void)ERROR(why, HEALCL_DEVICE, "%s",
-                device_has_failed(device, kernel) ? "it could not be built"
-                                                  : "another kernel of manifests runs the step");
+    if (!kernel)
+        return NULL;
+    const bool runs_step = pick_for(plan, step, device, &memory, NULL).kernel == kernel;
+    const bool could_run =
+        runs_step || launch_of(plan, step, device, vendor_choice(i, 0), &memory, why);
+    if (could_run && !runs_step)
+        (void)ERROR(why, HEALCL_DEVICE, "%s",
+                    device_has_failed(device, kernel)
+                        ? "it could not be built"
+                        : "another kernel of manifests runs the step");
     return kernel;
 }
