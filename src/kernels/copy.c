@@ -6,6 +6,11 @@
 /* Operands of spaces. */
 enum { COPY_OUT = OPERAND_OUT, COPY_IN = OPERAND_A };
 
+/* In elements: the shortest rows that are worth copying by lines, and the least work of a
+ * work-item.
+ */
+enum { LINES_ROW_MIN = 512, LINES_GRANULE = 1 << 15 };
+
 /* Fills have no input. */
 static int count_inputs(const struct step *step)
 {
@@ -38,8 +43,9 @@ static const char *plan_elements(struct variant_plan *plan)
     return NULL;
 }
 
-/* The general kernel. It uses vectors if operands are contiguous and aligned. Copies have wider
- * ones than absolute values, whose code grows with them. */
+/* Copies lines, or elements of any layout. The general kernel uses vectors if operands are
+ * contiguous and aligned. Copies have wider ones than absolute values, whose code grows with them.
+ */
 static enum healcl_status choose_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
@@ -47,14 +53,14 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
     const uint32_t widest = step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST;
     struct job job;
     begin(&job, self, plan);
-    job_allow_vectors(&job, step, widest, count_inputs(step));
+    if (plan->variant->style == STYLE_VECTORS)
+        job.granule = LINES_GRANULE;
+    else
+        job_allow_vectors(&job, step, widest, count_inputs(step));
     return job_launch(&job, error);
 }
 
 /* ---------------------------------------------------------------- lines */
-
-/* In elements: the shortest rows that are worth it, and the least work of a work-item. */
-enum { LINES_ROW_MIN = 512, LINES_GRANULE = 1 << 15 };
 
 /* For outputs that are too large for caches anyway: the kernel writes whole cache lines past them,
  * so that lines are not read before they are written. */
@@ -72,15 +78,6 @@ static const char *plan_lines(struct variant_plan *plan)
     OBSTACLE_IF(!out_is_contiguous || !in_is_contiguous, "elements are not contiguous");
     OBSTACLE_IF(space->shape[last] < LINES_ROW_MIN, "rows are short");
     return NULL;
-}
-
-static enum healcl_status choose_lines(struct launcher *self, const struct variant_plan *plan,
-                                       struct healcl_error *error)
-{
-    struct job job;
-    begin(&job, self, plan);
-    job.granule = LINES_GRANULE;
-    return job_launch(&job, error);
 }
 
 /* ---------------------------------------------------------------- tiles */
@@ -234,7 +231,7 @@ static enum healcl_status choose_transpose(struct launcher *self, const struct v
 /* ---------------------------------------------------------------- families */
 
 static const struct variant fill_variants[] = {
-    {"lines", STYLE_VECTORS, plan_lines, choose_lines, PAST_CACHES, "copy/lines", "fill",
+    {"lines", STYLE_VECTORS, plan_lines, choose_elements, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows, with an output too large for caches"},
     GENERAL_VARIANTS("elements", plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/copies",
                      "fill"),
@@ -246,14 +243,14 @@ static const struct variant copy_variants[] = {
     {"transpose", STYLE_LOCAL, plan_transpose, choose_transpose,
      1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_transpose",
      "cl/copy/local.cl", "input and output have different orders of axes"},
-    {"lines", STYLE_VECTORS, plan_lines, choose_lines, PAST_CACHES, "copy/lines", "copy",
+    {"lines", STYLE_VECTORS, plan_lines, choose_elements, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long contiguous rows, with an output too large for caches"},
     GENERAL_VARIANTS("elements", plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/copies",
                      "copy"),
 };
 
 static const struct variant absolute_variants[] = {
-    {"lines", STYLE_VECTORS, plan_lines, choose_lines, PAST_CACHES, "copy/lines", "absolute",
+    {"lines", STYLE_VECTORS, plan_lines, choose_elements, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long contiguous rows, with an output too large for caches"},
     GENERAL_VARIANTS("elements", plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/copies",
                      "absolute"),

@@ -238,17 +238,19 @@ static void add_transform_tensors(struct job *job, const struct fill *fill,
     }
 }
 
-/* The elements of a row that a work-item computes. More of them share the computation of a modulus,
- * but leave fewer work-items. */
-static uint64_t elements_of_item(const struct healcl_device *device, uint64_t row)
+/* The elements of a row that a work-item of transform_tables computes. More of them share the
+ * computation of a modulus, but leave fewer work-items. */
+static uint64_t table_elements_of_item(const struct healcl_device *device, uint64_t row)
 {
     enum { SHARE_MODULUS = 8 };
     const uint64_t tuned = device->tuning.elements_per_item, limit = device->info.loop_limit;
-    const uint64_t elements = row / device->tuning.local_size;
+    uint64_t elements = row / device->tuning.local_size;
     uint64_t most = tuned > SHARE_MODULUS ? tuned : SHARE_MODULUS;
     if (limit > 0 && limit < most)
         most = limit;
-    return elements < 1 ? 1 : elements < most ? elements : most;
+    if (elements > most)
+        elements = most;
+    return elements < 1 ? 1 : elements;
 }
 
 /* Computes the wanted tables in one launch. Of a permutation it only prepares the tables, which
@@ -279,7 +281,7 @@ static enum healcl_status choose_tables(struct launcher *self, const struct fill
     add_table(&job, fill, TABLE_PERMUTATION, false);
     add_table(&job, fill, TABLE_PERMUTATION, true /* the inverse */);
     job_add_written(&job, SLOT_STATUS);
-    job.rounds = job.space.elements_per_item = elements_of_item(self->device, n);
+    job.rounds = job.space.elements_per_item = table_elements_of_item(self->device, n);
     const uint64_t block = job.rounds * local_size; /* of a row, for a work-group */
     return job_launch_groups(&job, rows * ((n + block - 1) / block), local_size, error);
 }
@@ -333,10 +335,11 @@ static enum healcl_status add_scalars(struct launcher *self, const struct templa
     const struct table *table = &run->template->tables[i];
     const size_t size = table->element_bytes, count = self->plan->constants.count;
     const size_t room = derived->table.bytes / size;
-    const bool fit = derived->filled_version > 0 && count <= room;
-    const size_t first_new = fit ? derived->scalar_count : 0;
-    const bool replaces = first_new == 0;
-    const size_t new_count = !replaces ? count - first_new : room > 0 ? 2 * count : count;
+    const bool has_room = derived->filled_version > 0 && count <= room;
+    const size_t first_new = has_room ? derived->scalar_count : 0;
+    const bool replaces = first_new == 0, is_first_table = room == 0;
+    const size_t size_of_new = is_first_table ? count : 2 * count;
+    const size_t new_count = replaces ? size_of_new : count - first_new;
     const uint64_t bytes = new_count * size;
     void *scalars = derived_scalars(self->plan, table->key.kind, first_new, new_count);
     NEED_MEMORY(scalars, error);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "core/numbers.h"
-#include "kernels/derived.h"
+#include "kernels/kernels.h"
 
 __extension__ typedef unsigned __int128 uint128;
 
@@ -170,48 +170,62 @@ static struct twiddle *host_scales(const struct launcher *self, const struct ste
     return scales;
 }
 
-/* Writes word i of a table with words of `word_bits` bits. */
-static void put_word(void *table, uint32_t word_bits, int64_t i, uint64_t value)
+/* A table of lane twiddles that is being written, in words of `word_bits` bits. */
+struct lane_table {
+    void *words;
+    uint32_t word_bits;
+    int64_t lanes, count; /* words of a vector, words that are written */
+};
+
+static void put_word(const struct lane_table *table, int64_t i, uint64_t value)
 {
-    if (word_bits == 64)
-        ((uint64_t *)table)[i] = value;
+    if (table->word_bits == 64)
+        ((uint64_t *)table->words)[i] = value;
     else
-        ((uint32_t *)table)[i] = (uint32_t)value;
+        ((uint32_t *)table->words)[i] = (uint32_t)value;
+}
+
+/* Adds twiddle t of a pass: a vector of factors and one of quotients. Lane j divides the block
+ * number first + j * step of the row. */
+static void add_lane_twiddles(struct lane_table *table, const struct twiddle *row, uint32_t t,
+                              int64_t first, int64_t step)
+{
+    for (int64_t lane = 0; lane < table->lanes; lane++) {
+        const uint64_t block = (uint64_t)(first + lane * step);
+        const struct twiddle twiddle = row[ntt_twiddle_number(t, block)];
+        const uint64_t quotient = twiddle.quotient >> (64 - table->word_bits);
+        put_word(table, table->count + lane, twiddle.factor);
+        put_word(table, table->count + table->lanes + lane, quotient);
+    }
+    table->count += 2 * table->lanes;
 }
 
 /* The twiddles of cl/ntt/rows.cl in the order in which its vectors use them: see lane_twiddles in
  * cl/core/twiddles.cl. A group is one block of a row for each lane. It has a middle pass of
- * `middle` elements, then as many last passes of NTT_RADIX elements. Each twiddle t of a pass gives
- * a vector of factors and a vector of quotients. */
+ * `middle` elements, then as many last passes of NTT_RADIX elements. */
 static void *host_lane_twiddles(const struct launcher *self, const struct step *step,
                                 const struct layout *layout, uint32_t word_bits)
 {
     enum { VECTOR_BITS = 512 };
     const int64_t k = layout->shape[0], n = layout->shape[1], lanes = VECTOR_BITS / word_bits;
-    const int64_t block = (n < NTT_ROW_TILE ? n : NTT_ROW_TILE) / NTT_RADIX;
-    const int64_t middle = block / NTT_RADIX, blocks = n / block, groups = blocks / lanes;
+    const int64_t block = smaller(n, NTT_ROW_TILE) / NTT_RADIX, middle = block / NTT_RADIX;
+    const int64_t blocks = n / block, groups = blocks / lanes;
     const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
     struct twiddle *twiddles = host_twiddles(self, step, PSI, layout);
-    void *table = twiddles ? calloc((size_t)words, word_bits / 8) : NULL;
-    int64_t vector = 0; /* index of its first word */
-    for (int64_t group = 0; table && group < k * groups; group++) {
-        const int64_t first_block = blocks + group % groups * lanes; /* in lane 0 */
+    struct lane_table table = {.words = twiddles ? calloc((size_t)words, word_bits / 8) : NULL,
+                               .word_bits = word_bits,
+                               .lanes = lanes};
+    for (int64_t group = 0; table.words && group < k * groups; group++) {
         const struct twiddle *row = twiddles + group / groups * n;
-        for (int64_t pass = 0; pass <= middle; pass++) { /* 0: the middle pass */
-            const uint32_t pass_size = pass == 0 ? (uint32_t)middle : NTT_RADIX;
-            for (uint32_t t = 1; t < pass_size; t++, vector += 2 * lanes)
-                for (int64_t lane = 0; lane < lanes; lane++) {
-                    const int64_t number = first_block + lane;
-                    const int64_t divided = pass == 0 ? number : number * middle + pass - 1;
-                    const struct twiddle w = row[ntt_twiddle_number(t, (uint64_t)divided)];
-                    put_word(table, word_bits, vector + lane, w.factor);
-                    put_word(table, word_bits, vector + lanes + lane,
-                             w.quotient >> (64 - word_bits));
-                }
-        }
+        const int64_t first_block = blocks + group % groups * lanes; /* in lane 0 */
+        for (uint32_t t = 1; t < middle; t++)
+            add_lane_twiddles(&table, row, t, first_block, 1);
+        for (int64_t pass = 0; pass < middle; pass++)
+            for (uint32_t t = 1; t < NTT_RADIX; t++)
+                add_lane_twiddles(&table, row, t, first_block * middle + pass, middle);
     }
     free(twiddles);
-    return table;
+    return table.words;
 }
 
 /* The lowest log2(n) bits of i in reversed order. */
@@ -223,41 +237,61 @@ static uint32_t reverse_bits(uint32_t i, uint32_t n)
     return reversed;
 }
 
-/* The table uint [n+1] of a permutation, or of its inverse. NULL also if an entry is out of range
- * or repeated: then the device computes the table, and reports the entry. The last element has the
- * bits of the kinds that all entries match. */
-static void *host_permutation(const struct launcher *self, const struct step *step,
-                              bool wants_inverse)
+/* Sets a permutation of n entries and its inverse. Returns false if a value is out of range or
+ * repeated. */
+static bool set_permutation(const int64_t *values, uint32_t n, uint32_t *permutation,
+                            uint32_t *inverse)
 {
-    int64_t count;
-    const struct layout *layout = &step->in[PERMUTATION]->layout;
-    int64_t *values = read_values(self, step, PERMUTATION, layout, 0, &count);
-    const uint32_t n = values ? (uint32_t)count : 0, unset = UINT32_MAX;
-    uint32_t *permutation = n > 0 ? malloc((n + 1) * sizeof *permutation) : NULL;
-    uint32_t *inverse = n > 0 ? malloc((n + 1) * sizeof *inverse) : NULL;
-    const bool is_power_of_two = (n & (n - 1)) == 0; /* else bits cannot be reversed */
-    uint32_t kinds = PERMUTATION_IDENTITY | (is_power_of_two ? PERMUTATION_REVERSES_BITS : 0u);
-    bool is_valid = permutation && inverse;
-    for (uint32_t j = 0; is_valid && j < n; j++)
+    const uint32_t unset = UINT32_MAX;
+    for (uint32_t j = 0; j < n; j++)
         inverse[j] = unset;
-    for (uint32_t j = 0; is_valid && j < n; j++) {
-        is_valid = values[j] >= 0 && values[j] < count && inverse[values[j]] == unset;
-        if (!is_valid)
-            break;
+    for (uint32_t j = 0; j < n; j++) {
+        const bool in_range = values[j] >= 0 && values[j] < n;
+        if (!in_range || inverse[values[j]] != unset)
+            return false;
         permutation[j] = (uint32_t)values[j];
         inverse[permutation[j]] = j;
-        kinds &= (permutation[j] == j ? PERMUTATION_IDENTITY : 0u) |
-                 (permutation[j] == reverse_bits(j, n) ? PERMUTATION_REVERSES_BITS : 0u);
     }
-    free(values);
+    return true;
+}
+
+/* The kinds that all entries of a permutation match, as bits. */
+static uint32_t kinds_of(const uint32_t *permutation, uint32_t n)
+{
+    const bool is_power_of_two = (n & (n - 1)) == 0; /* else bits cannot be reversed */
+    bool is_identity = true, reverses_bits = is_power_of_two;
+    for (uint32_t j = 0; j < n && (is_identity || reverses_bits); j++) {
+        is_identity = is_identity && permutation[j] == j;
+        reverses_bits = reverses_bits && permutation[j] == reverse_bits(j, n);
+    }
+    return (is_identity ? PERMUTATION_IDENTITY : 0u) |
+           (reverses_bits ? PERMUTATION_REVERSES_BITS : 0u);
+}
+
+/* The table uint [n+1] of a permutation, or of its inverse. NULL also if an entry is out of range
+ * or repeated: then the device computes the table, and reports the entry. The last element has the
+ * permutation's kinds. */
+static void *host_permutation(const struct launcher *self, const struct step *step,
+                              enum permutation_use use)
+{
+    int64_t count;
+    int64_t *values =
+        read_values(self, step, PERMUTATION, &step->in[PERMUTATION]->layout, 0, &count);
+    if (!values)
+        return NULL;
+    const uint32_t n = (uint32_t)count;
+    uint32_t *tables[] = {[PERMUTATION_AS_GIVEN] = malloc((n + 1) * sizeof(uint32_t)),
+                          [PERMUTATION_INVERTED] = malloc((n + 1) * sizeof(uint32_t))};
+    const bool is_valid =
+        tables[0] && tables[1] && set_permutation(values, n, tables[0], tables[1]);
     if (is_valid)
-        permutation[n] = inverse[n] = kinds;
-    uint32_t *result = !is_valid ? NULL : wants_inverse ? inverse : permutation;
-    if (result != permutation)
-        free(permutation);
-    if (result != inverse)
-        free(inverse);
-    return result;
+        tables[use][n] = kinds_of(tables[PERMUTATION_AS_GIVEN], n);
+    free(values);
+    free(tables[1 - use]);
+    if (is_valid)
+        return tables[use];
+    free(tables[use]);
+    return NULL;
 }
 
 /* Whether the host's copy shows that all indices are in range: then no launch checks them. */
@@ -293,11 +327,11 @@ void *derived_on_host(const struct launcher *self, const struct step *step,
     case DERIVED_SCALED_TWIDDLES: return host_scales(self, step);
     case DERIVED_LANE_TWIDDLES:
         return host_lane_twiddles(self, step, &table->layout, (uint32_t)table->key.word_bits);
-    case DERIVED_PERMUTATION: return host_permutation(self, step, false);
+    case DERIVED_PERMUTATION: return host_permutation(self, step, PERMUTATION_AS_GIVEN);
     case DERIVED_INVERSE_PERMUTATION:
         /* n + 1 elements, without the scratch memory that the device needs behind them */
         *bytes = ((uint64_t)layout_elements(&table->layout) + 1) * table->element_bytes;
-        return host_permutation(self, step, true);
+        return host_permutation(self, step, PERMUTATION_INVERTED);
     default: return NULL;
     }
 }

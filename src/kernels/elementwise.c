@@ -30,33 +30,46 @@ enum { A_AND_B = 1 << INPUT_A | 1 << INPUT_B };
 /* Bit i: input i, a or b, is a scalar of the plan. Chains have none. */
 static uint32_t scalar_mask(const struct step *step)
 {
-    return step->kind == STEP_CHAIN
-               ? 0
-               : (uint32_t)is_scalar(step, INPUT_A) | (uint32_t)is_scalar(step, INPUT_B) << INPUT_B;
+    if (step->kind == STEP_CHAIN)
+        return 0;
+    return (uint32_t)is_scalar(step, INPUT_A) | (uint32_t)is_scalar(step, INPUT_B) << INPUT_B;
 }
 
-/* Arranges a chain's operands for kernels, which have memory for only two inputs, x and y: one of
- * the three operands is missing or is out. x and y become the first two inputs of *arranged.
- * Returns two bits for each of a, b and the second operation's b, which name its source: 0 out, 1
- * x, 2 y. For other steps *arranged is a copy of the step. */
-static uint32_t arrange_chain_operands(const struct step *step, struct step *arranged)
+/* The tensors that a chain reads from memory besides out, x and y. A chain has three operands: a, b
+ * and the second operation's b. One of them is missing or is out. sources has two bits for each of
+ * the three, the first one lowest: 0 out, 1 x, 2 y. */
+struct chain_memory {
+    const struct tensor *x_and_y[2]; /* out, as a stand-in, if there is none */
+    uint32_t sources;
+};
+
+static struct chain_memory chain_memory_of(const struct step *step)
 {
     static const int operands[] = {INPUT_A, INPUT_B, INPUT_SECOND_B};
-    uint32_t sources = 0, used = 0;
-    *arranged = *step;
-    if (step->kind != STEP_CHAIN)
-        return 0;
-    arranged->in[INPUT_A] = arranged->in[INPUT_B] = step->out; /* stand-ins */
+    struct chain_memory memory = {.x_and_y = {step->out, step->out}};
+    uint32_t used = 0;
     for (int i = 0; i < 3; i++) {
         const struct tensor *tensor = step->in[operands[i]];
         const bool is_out = tensor && tensor->storage == step->out->storage &&
                             layout_same_elements(&tensor->layout, &step->out->layout);
         if (!tensor || is_out)
             continue;
-        arranged->in[used++] = tensor;
-        sources |= used << 2 * i;
+        memory.x_and_y[used++] = tensor;
+        memory.sources |= used << 2 * i;
     }
-    return sources;
+    return memory;
+}
+
+/* A copy of a step whose first two inputs are those that its kernel reads: x and y of a chain. */
+static struct step as_kernels_read(const struct step *step)
+{
+    struct step arranged = *step;
+    if (step->kind == STEP_CHAIN) {
+        const struct chain_memory memory = chain_memory_of(step);
+        arranged.in[INPUT_A] = memory.x_and_y[0];
+        arranged.in[INPUT_B] = memory.x_and_y[1];
+    }
+    return arranged;
 }
 
 /* Adds the value of input i, a or b. Kernels do not read it if the input is a tensor. */
@@ -72,9 +85,8 @@ static void add_scalar(struct job *job, const struct step *step, int i)
  * sources of operands there, and the numbers of the two operations. */
 static void add_scalars(struct job *job, const struct step *step)
 {
-    struct step unused_step;
     if (step->kind == STEP_CHAIN) {
-        job_add_uint(job, arrange_chain_operands(step, &unused_step));
+        job_add_uint(job, chain_memory_of(step).sources);
         JOB_ADD_LONGS(job, step->value[0] - STEP_MODMUL, step->value[1] - STEP_MODMUL);
         return;
     }
@@ -87,8 +99,7 @@ static void add_scalars(struct job *job, const struct step *step)
  * moduli is not NULL, it is the layout of operand p in a table. */
 static struct space space_of(const struct step *step, const struct layout *moduli)
 {
-    struct step arranged;
-    (void)arrange_chain_operands(step, &arranged);
+    const struct step arranged = as_kernels_read(step);
     struct space space = step_space(&arranged, 2 /* inputs */);
     if (moduli)
         space_set_operand(&space, OPERAND_Q, moduli);
@@ -101,8 +112,7 @@ static struct space space_of(const struct step *step, const struct layout *modul
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
                   int inputs, const char *kernel)
 {
-    struct step arranged;
-    (void)arrange_chain_operands(plan->step, &arranged);
+    const struct step arranged = as_kernels_read(plan->step);
     job_begin(job, self, &arranged, plan, inputs);
     job->launch.kernel = kernel;
     job_move_scalar(job, OPERAND_Q, plan->step, INPUT_P);
@@ -117,20 +127,22 @@ enum { VECTORS_GRANULE = 4096 };
  */
 static const char *plan_vectors(struct variant_plan *plan)
 {
-    const struct step *step = plan->step;
     struct space *space = &plan->space;
     RETURN_OBSTACLE(double_vectors_obstacle(plan->device));
-    *space = space_of(step, NULL);
+    *space = space_of(plan->step, NULL);
     const uint32_t last = space->rank - 1;
     const int64_t row = space->shape[last];
+    const bool has_whole_vectors = row % LANES == 0 || space->rank == 1;
     OBSTACLE_IF(row < LANES || space->operand[OPERAND_OUT].stride[last] != 1,
                 "rows are short, or not contiguous");
-    OBSTACLE_IF(row % LANES != 0 && space->rank > 1 && row > VECTORS_GRANULE,
+    OBSTACLE_IF(!has_whole_vectors && row > VECTORS_GRANULE,
                 "rows are long, but not multiples of eight");
     for (int i = OPERAND_A; i <= OPERAND_B; i++)
         OBSTACLE_IF(space->operand[i].stride[last] != 0 && space->operand[i].stride[last] != 1,
                     "an operand's elements are not contiguous");
-    return moduli_are_periodic(step, INPUT_P) ? NULL : "moduli do not repeat along the last axis";
+    OBSTACLE_IF(!moduli_are_periodic(plan->step, INPUT_P),
+                "moduli do not repeat along the last axis");
+    return NULL;
 }
 
 /* The index of the vector of moduli for the last eight elements of a row of n elements. If n is not
@@ -138,14 +150,16 @@ static const char *plan_vectors(struct variant_plan *plan)
  * its modulus must be that of element 8 * index, modulo k. n is a multiple of k. */
 static int64_t last_moduli_index(const struct periodic_moduli *moduli, int64_t n)
 {
+    if (n % LANES == 0)
+        return 0;
     int64_t index = 0;
-    while (n % LANES != 0 && (index * LANES - (n - LANES)) % moduli->k != 0)
+    while ((index * LANES - (n - LANES)) % moduli->k != 0)
         index++;
     return index;
 }
 
-/* The kernel's parameters after the operands: table, period, tail, then the scalars. tail is the
- * index of the last moduli of a row. */
+/* The kernel's parameters after the operands: moduli as vectors, vectors until they repeat, the
+ * index of those for the end of a row, then the scalars. */
 static enum healcl_status choose_vectors(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
@@ -197,52 +211,56 @@ static uint32_t longest_axis(const struct space *space, uint32_t end)
  */
 static const char *plan_interleaved(struct variant_plan *plan)
 {
-    const struct step *step = plan->step;
     struct elementwise_plan *found = &plan->elementwise;
     struct space *space = &plan->space;
     RETURN_OBSTACLE(double_vectors_obstacle(plan->device));
-    const struct layout moduli = modulus_operand(step, INPUT_P);
-    *space = space_of(step, &moduli);
+    const struct layout moduli = modulus_operand(plan->step, INPUT_P);
+    *space = space_of(plan->step, &moduli);
     const uint32_t last = space->rank - 1;
     const int64_t k = space->shape[last];
     const bool has_groups =
-        (k == 2 || k == 4) && is_contiguous_along(space, last, scalar_mask(step));
+        (k == 2 || k == 4) && is_contiguous_along(space, last, scalar_mask(plan->step));
     found->group_size = has_groups ? k : 1;
     found->axes_of_groups = has_groups ? last : space->rank;
     found->groups_axis = longest_axis(space, found->axes_of_groups);
+    const bool has_axis = found->groups_axis < found->axes_of_groups;
     OBSTACLE_IF(space->end < INTERLEAVED_MIN, "there are too few elements");
-    OBSTACLE_IF(found->groups_axis == found->axes_of_groups ||
-                    space->shape[found->groups_axis] < GROUPS_MIN,
+    OBSTACLE_IF(!has_axis || space->shape[found->groups_axis] < GROUPS_MIN,
                 "moduli are not equal along a long axis");
     return NULL;
 }
 
-/* The groups' axis is moved behind the others, and occurs twice: the last axis of the space counts
- * blocks of INTERLEAVED_GROUPS groups. Behind the space's axes, the kernel finds the stride of the
- * groups themselves. Its parameters after the operands: q, k, m, q_stride, then the scalars. k is
- * the size of a group, m the number of groups. */
+/* Makes the plan's space that of blocks of INTERLEAVED_GROUPS groups. Their axis is moved behind
+ * the other axes of groups. It occurs twice: the last axis of the space counts blocks, and behind
+ * the space's axes the kernel finds the stride of the groups themselves. */
+static void set_blocks_of_groups(struct space *space, const struct variant_plan *plan)
+{
+    const uint32_t groups_axis = plan->elementwise.groups_axis;
+    const uint32_t blocks_axis = plan->elementwise.axes_of_groups - 1;
+    space->rank = plan->elementwise.axes_of_groups;
+    for (uint32_t axis = groups_axis; axis < blocks_axis; axis++)
+        space_move_axis(space, axis, &plan->space, axis + 1);
+    space_move_axis(space, blocks_axis, &plan->space, groups_axis);
+    space_move_axis(space, blocks_axis + 1, &plan->space, groups_axis);
+    space_divide_axis(space, blocks_axis, INTERLEAVED_GROUPS);
+}
+
+/* The kernel's parameters after the operands: moduli, elements of a group, the number of groups,
+ * the stride of moduli within a group, then the scalars. */
 static enum healcl_status choose_interleaved(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct elementwise_plan found = plan->elementwise;
-    const struct space old = plan->space;
-    const int64_t q_stride = found.group_size > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0;
+    const struct space *space = &plan->space;
+    const int64_t group_size = plan->elementwise.group_size;
+    const int64_t group_count = space->shape[plan->elementwise.groups_axis];
+    const int64_t last_q_stride = space->operand[OPERAND_Q].stride[space->rank - 1];
     struct job job;
     begin(&job, self, plan, 2 /* inputs */, kernels[step->kind].interleaved);
-    const int table = derive_moduli(self, step, INPUT_P);
-    job_add_buffer(&job, table);
-    struct space *space = &job.space;
-    const uint32_t blocks_axis = found.axes_of_groups - 1;
-    space->rank = found.axes_of_groups;
-    for (uint32_t axis = found.groups_axis; axis < blocks_axis; axis++)
-        space_move_axis(space, axis, &old, axis + 1);
-    space_move_axis(space, blocks_axis, &old, found.groups_axis);
-    space_move_axis(space, blocks_axis + 1, &old, found.groups_axis);
-    space_divide_axis(space, blocks_axis, INTERLEAVED_GROUPS);
-    const int64_t block_elements = INTERLEAVED_GROUPS * found.group_size;
-    job.granule = (uint64_t)(VECTORS_GRANULE / block_elements);
-    JOB_ADD_LONGS(&job, found.group_size, old.shape[found.groups_axis], q_stride);
+    job_add_buffer(&job, derive_moduli(self, step, INPUT_P));
+    set_blocks_of_groups(&job.space, plan);
+    job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_GROUPS * group_size));
+    JOB_ADD_LONGS(&job, group_size, group_count, group_size > 1 ? last_q_stride : 0);
     add_scalars(&job, step);
     return job_launch(&job, error);
 }
@@ -272,11 +290,10 @@ static enum healcl_status choose_elements(struct launcher *self, const struct va
 {
     const struct step *step = plan->step;
     struct job job;
-    const int table = derive_moduli(self, step, INPUT_P);
     begin(&job, self, plan, 2 /* inputs */, kernels[step->kind].table);
     if (step->kind == STEP_CHAIN)
         job.launch.program = "core/chain";
-    job_add_buffer(&job, table);
+    job_add_buffer(&job, derive_moduli(self, step, INPUT_P));
     add_scalars(&job, step);
     job_allow_vectors(&job, step, width_of_any(step), 2 /* inputs */);
     return job_launch(&job, error);
@@ -374,10 +391,9 @@ static bool find_repeated(const struct step *step, const struct layout *moduli, 
  * work-group for each compute unit. */
 static int64_t repeated_rows(const struct space *space, const struct healcl_device *device)
 {
-    const uint64_t items = (uint64_t)device->tuning.local_size * device->info.compute_units;
-    const uint64_t most = space->end / items;
-    const int64_t rows = space->shape[0] < REPEATED_ROWS ? space->shape[0] : REPEATED_ROWS;
-    return most < (uint64_t)rows ? (int64_t)most : rows;
+    const uint64_t items_min = (uint64_t)device->tuning.local_size * device->info.compute_units;
+    const int64_t rows = smaller(space->shape[0], REPEATED_ROWS);
+    return smaller(rows, (int64_t)(space->end / items_min));
 }
 
 /* A work-item computes several elements with the same b and modulus: it reads these once, and
@@ -395,27 +411,29 @@ static const char *plan_repeated(struct variant_plan *plan)
     return axes_are_compiled(space, plan->device) ? NULL : "no kernel is compiled for this view";
 }
 
-/* The space keeps one element of each work-item: its first axis is shortened from all rows to the
- * rows between two elements of a work-item, `apart`. The kernel's parameters after the operands:
- * elements, out_step, a_step, is_scalar, b_scalar. */
+/* A work-item computes the elements i, i + apart, i + 2 * apart, ... of the space's first axis. The
+ * space keeps the first one: that axis is shortened to `apart` elements. The kernel's parameters
+ * after the operands: the number of all elements, the distances in out and a between the elements
+ * of a work-item, whether b is a scalar, and its value. */
 static enum healcl_status choose_repeated(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    struct job job;
+    const struct elementwise_kernel *kernel = &kernels[step->kind];
     const int varying = plan->elementwise.varying_input;
     const int repeated = varying == INPUT_A ? INPUT_B : INPUT_A;
+    const bool are_residues = (step->residues & A_AND_B) == A_AND_B;
     /* For products, Shoup's method is faster than what residues allow. */
-    const bool uses_residues = step->kind != STEP_MODMUL && (step->residues & A_AND_B) == A_AND_B;
-    const int table = derive_moduli(self, step, INPUT_P);
+    const bool uses_residues = are_residues && step->kind != STEP_MODMUL;
+    struct job job;
     begin(&job, self, plan, 0 /* inputs */,
-          uses_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated);
+          uses_residues ? kernel->repeated_residues : kernel->repeated);
     job_add_tensor(&job, OPERAND_A, step, varying);
     job_add_tensor(&job, OPERAND_B, step, repeated);
-    job_add_buffer(&job, table);
+    job_add_buffer(&job, derive_moduli(self, step, INPUT_P));
     struct space *space = &job.space;
     const int64_t rows = repeated_rows(space, self->device);
-    const int64_t apart = (space->shape[0] + rows - 1) / rows;
+    const int64_t apart = blocks_for(space->shape[0], rows);
     job_add_uint(&job, (uint32_t)space->end);
     JOB_ADD_LONGS(&job, apart * space->operand[OPERAND_OUT].stride[0],
                   apart * space->operand[OPERAND_A].stride[0]);
@@ -462,10 +480,12 @@ static const char *plan_residues(struct variant_plan *plan)
     const struct step *step = plan->step;
     struct elementwise_plan *found = &plan->elementwise;
     const uint32_t operands = step->in[INPUT_B] ? A_AND_B : 1u << INPUT_A;
+    const bool are_residues = (step->residues & operands) == operands;
+    const bool has_scalar =
+        is_scalar(step, INPUT_A) || (step->in[INPUT_B] && is_scalar(step, INPUT_B));
     OBSTACLE_IF(step->kind == STEP_CHAIN, "the step is a chain");
-    OBSTACLE_IF((step->residues & operands) != operands, "operands are not known to be residues");
-    OBSTACLE_IF(is_scalar(step, INPUT_A) || (step->in[INPUT_B] && is_scalar(step, INPUT_B)),
-                "an operand is a scalar");
+    OBSTACLE_IF(!are_residues, "operands are not known to be residues");
+    OBSTACLE_IF(has_scalar, "an operand is a scalar");
     found->moduli = modulus_operand(step, INPUT_P);
     found->elements_of_modulus = found->modulus_count = 1;
     plan->space = space_of(step, NULL);
@@ -476,18 +496,17 @@ static const char *plan_residues(struct variant_plan *plan)
                                                          : "no kernel is compiled for this view";
 }
 
-/* The kernel's parameters after the operands: the table, the index of the first modulus in it,
- * repeats, by_repeats, moduli, by_moduli. The last four are for periodic moduli: divisors with
- * their reciprocals. */
+/* The kernel's parameters after the operands: the table of moduli, and the index of the first one.
+ * Then, for periodic moduli, two divisors with their reciprocals: elements that share a modulus,
+ * and moduli until they repeat. */
 static enum healcl_status choose_residues(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
     const struct elementwise_plan *found = &plan->elementwise;
     struct job job;
-    const int table = derive_moduli(self, step, INPUT_P);
     begin(&job, self, plan, 2 /* inputs */, kernels[step->kind].residues);
-    job_add_buffer(&job, table);
+    job_add_buffer(&job, derive_moduli(self, step, INPUT_P));
     if (is_scalar(step, INPUT_P))
         job_add_scalar(&job, SLOT_Q_NUMBER);
     else
@@ -504,33 +523,43 @@ static enum healcl_status choose_residues(struct launcher *self, const struct va
 
 /* ---------------------------------------------------------------- one factor */
 
+/* The scalar input, a or b, of a product whose other input is a tensor. */
+static int scalar_input(const struct step *step)
+{
+    return is_scalar(step, INPUT_A) ? INPUT_A : INPUT_B;
+}
+
+static int tensor_input(const struct step *step)
+{
+    return is_scalar(step, INPUT_A) ? INPUT_B : INPUT_A;
+}
+
 /* For products of a tensor and a scalar modulo a scalar: the Shoup quotient of the scalar is
  * computed once, on the host. */
 static const char *plan_constant(struct variant_plan *plan)
 {
     const struct step *step = plan->step;
-    const int tensor = is_scalar(step, INPUT_A) ? INPUT_B : INPUT_A;
     const bool one_is_scalar = is_scalar(step, INPUT_A) != is_scalar(step, INPUT_B);
     OBSTACLE_IF(step->kind != STEP_MODMUL || !one_is_scalar || !is_scalar(step, INPUT_P),
                 "factor and modulus are not scalars");
-    space_of_views(&plan->space, &step->out->layout, &step->in[tensor]->layout);
+    space_of_views(&plan->space, &step->out->layout, &step->in[tensor_input(step)]->layout);
     return NULL;
 }
 
 /* Multiplies by a scalar with its Shoup quotient, see struct twiddle. The plan has checked that the
- * modulus is above 0. The kernel takes the factor without its sign, and the scalar for its sign. */
+ * modulus is above 0. The kernel's parameters after the operands: the factor without its sign, its
+ * quotient, the modulus, and the scalar for its sign. */
 static enum healcl_status choose_constant(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const int scalar = is_scalar(step, INPUT_A) ? INPUT_A : INPUT_B;
     struct job job;
     job_begin(&job, self, step, plan, 0 /* inputs */);
-    job_add_tensor(&job, OPERAND_A, step, scalar == INPUT_A ? INPUT_B : INPUT_A);
+    job_add_tensor(&job, OPERAND_A, step, tensor_input(step));
     job_add_scalar(&job, SLOT_FACTOR);
     job_add_scalar(&job, SLOT_QUOTIENT);
     job_add_scalar(&job, SLOT_Q);
-    add_scalar(&job, step, scalar);
+    add_scalar(&job, step, scalar_input(step));
     job_allow_vectors(&job, step, VECTOR_MOST, 1 /* input */);
     return job_launch(&job, error);
 }
@@ -549,10 +578,8 @@ static const struct variant elementwise_variants[] = {
      "products and sums with an operand that is constant along an axis, as moduli are"},
     {"residues", STYLE_LOCAL, plan_residues, choose_residues, WIDE_OVER_ANY_VIEW, "core/residues",
      NULL, "cl/core/residues.cl", "operands that the plan knows to be residues"},
-    {"single", STYLE_SINGLE, plan_elements, choose_elements, 0, "core/elementwise", NULL,
-     "cl/core/elementwise.cl", "up to 2^31 elements"},
-    {"table", STYLE_GENERAL, plan_elements, choose_elements, WIDE_OVER_ANY_VIEW, "core/elementwise",
-     NULL, "cl/core/elementwise.cl", "anything"},
+    GENERAL_VARIANTS("table", plan_elements, choose_elements, WIDE_OVER_ANY_VIEW,
+                     "core/elementwise", NULL),
 };
 
 const struct family family_elementwise = FAMILY_OF(elementwise, elementwise, elementwise_variants);

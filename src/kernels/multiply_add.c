@@ -28,51 +28,71 @@ static uint32_t find_vector_axis(const struct layout *moduli)
 
 enum last_axis { LAST_AXIS_ANY, LAST_AXIS_OF_VECTORS };
 
-/* Sets the space of a plan, and its factors: where each operand is, and which ones exist. moduli:
- * their layout in a table. LAST_AXIS_OF_VECTORS: makes an axis of whole vectors, along which moduli
- * are equal, the last one. Returns false if no such axis exists. */
-static bool set_views(const struct step *step, const struct layout *moduli,
-                      enum last_axis last_axis, struct variant_plan *plan)
+/* Sets the views of out, moduli, factors and parts, simplified together. The view of parts has
+ * stride 1 along the axis value[1], counted from the last, of which value[0] factors have a part
+ * only. So that axis is not joined with others. */
+static void set_layouts(const struct step *step, const struct layout *moduli,
+                        struct layout layouts[LAYOUTS])
 {
-    const bool needs_vectors = last_axis == LAST_AXIS_OF_VECTORS;
-    struct factors *factors = &plan->factors;
-    struct layout layouts[LAYOUTS] = {step->out->layout, *moduli};
+    const struct layout *out = &step->out->layout;
+    const bool has_parts = step->value[0] > 0;
+    layouts[0] = layouts[OF_PARTS] = *out;
+    layouts[OF_MODULI] = *moduli;
     for (int k = 0; k < FACTORS_ALL; k++)
-        layouts[OF_FACTORS + k] = (factor_of(step, k) ? factor_of(step, k) : step->out)->layout;
-    layouts[OF_PARTS] = step->out->layout;
+        layouts[OF_FACTORS + k] = factor_of(step, k) ? factor_of(step, k)->layout : *out;
     memset(layouts[OF_PARTS].stride, 0, sizeof layouts->stride);
-    if (step->value[0] > 0) /* that axis is not joined with others */
-        layouts[OF_PARTS].stride[step->out->layout.rank - step->value[1]] = 1;
+    if (has_parts)
+        layouts[OF_PARTS].stride[out->rank - step->value[1]] = 1;
     layouts_simplify(layouts, LAYOUTS);
-    const uint32_t rank = layouts->rank, axis = find_vector_axis(&layouts[OF_MODULI]);
-    if (needs_vectors && axis == rank)
-        return false;
-    for (int i = 0; needs_vectors && i < LAYOUTS; i++)
-        layouts[i] = layout_move_axis(&layouts[i], axis, rank - 1);
+}
+
+/* The factors as kernels take them: see struct factors. Strides begin with the last axis. */
+static struct factors factors_of(const struct step *step, const struct layout layouts[LAYOUTS])
+{
+    const uint32_t rank = layouts->rank;
+    struct factors factors = {.has = 0};
+    for (uint32_t i = 0; i < rank; i++)
+        if (layouts[OF_PARTS].stride[i] != 0)
+            factors.has |= (rank - 1 - i) << FACTORS_AXIS;
+    for (int k = 0; k < FACTORS_ALL; k++) {
+        const struct layout *view = &layouts[OF_FACTORS + k];
+        const bool exists = factor_of(step, k) != NULL;
+        /* Products from value[0] on exist at one index of the axis of parts only. */
+        const bool is_part = step->value[0] > 0 && k + 1 >= step_factors((int)step->value[0]);
+        factors.has |= (uint32_t)exists << k | (uint32_t)is_part << (FACTORS_PART + k);
+        factors.offset[k] = view->offset;
+        for (uint32_t i = 0; i < rank; i++)
+            factors.stride[(uint32_t)k * PRODUCT_AXES + i] = (uint32_t)view->stride[rank - 1 - i];
+    }
+    return factors;
+}
+
+/* Sets the space of a plan, and its factors. moduli: their layout in a table. LAST_AXIS_OF_VECTORS:
+ * makes an axis of whole vectors, along which moduli are equal, the last one. Returns false if no
+ * such axis exists. */
+static bool set_views(struct variant_plan *plan, const struct layout *moduli,
+                      enum last_axis last_axis)
+{
+    struct layout layouts[LAYOUTS];
+    set_layouts(plan->step, moduli, layouts);
+    if (last_axis == LAST_AXIS_OF_VECTORS) {
+        const uint32_t rank = layouts->rank, axis = find_vector_axis(&layouts[OF_MODULI]);
+        if (axis == rank)
+            return false;
+        for (int i = 0; i < LAYOUTS; i++)
+            layouts[i] = layout_move_axis(&layouts[i], axis, rank - 1);
+    }
     space_init(&plan->space, layouts);
     space_set_operand(&plan->space, OPERAND_OUT, layouts);
     space_set_operand(&plan->space, OPERAND_Q, &layouts[OF_MODULI]);
-    *factors = (struct factors){.has = 0};
-    for (uint32_t i = 0; i < rank; i++)
-        factors->has |= layouts[OF_PARTS].stride[i] != 0 ? (rank - 1 - i) << FACTORS_AXIS : 0;
-    for (int k = 0; k < FACTORS_ALL; k++) {
-        const struct layout *view = &layouts[OF_FACTORS + k];
-        factors->has |= (uint32_t)(factor_of(step, k) != NULL) << k;
-        /* Products from value[0] on exist at one index of the axis of parts only. */
-        if (step->value[0] > 0 && k + 1 >= step_factors((int)step->value[0]))
-            factors->has |= 1u << (FACTORS_PART + k);
-        factors->offset[k] = view->offset;
-        for (uint32_t i = 0; i < rank; i++) /* the last axis first */
-            factors->stride[(uint32_t)k * PRODUCT_AXES + rank - 1 - i] = (uint32_t)view->stride[i];
-    }
+    plan->factors = factors_of(plan->step, layouts);
     return true;
 }
 
 static const char *plan_elements(struct variant_plan *plan)
 {
-    const struct step *step = plan->step;
-    const struct layout moduli = modulus_operand(step, INPUT_P);
-    (void)set_views(step, &moduli, LAST_AXIS_ANY, plan);
+    const struct layout moduli = modulus_operand(plan->step, INPUT_P);
+    (void)set_views(plan, &moduli, LAST_AXIS_ANY);
     return NULL;
 }
 
@@ -86,10 +106,10 @@ static const char *plan_vectors(struct variant_plan *plan)
     struct layout without_moduli = {.rank = step->out->layout.rank}; /* all strides are 0 */
     memcpy(without_moduli.shape, step->out->layout.shape, sizeof without_moduli.shape);
     RETURN_OBSTACLE(double_vectors_obstacle(plan->device));
-    (void)set_views(step, &without_moduli, LAST_AXIS_ANY, plan);
+    (void)set_views(plan, &without_moduli, LAST_AXIS_ANY);
     const bool rows_are_vectors = plan->space.shape[plan->space.rank - 1] % LANES == 0;
     plan->is_periodic = moduli_are_periodic(step, INPUT_P) && rows_are_vectors;
-    OBSTACLE_IF(!plan->is_periodic && !set_views(step, &moduli, LAST_AXIS_OF_VECTORS, plan),
+    OBSTACLE_IF(!plan->is_periodic && !set_views(plan, &moduli, LAST_AXIS_OF_VECTORS),
                 "moduli neither repeat nor are equal along an axis of a multiple of eight");
     return NULL;
 }
@@ -126,10 +146,8 @@ static const struct variant multiply_add_variants[] = {
     {"vectors", STYLE_VECTORS, plan_vectors, choose, MULTIPLIED, "vectors", "multiply_add_vectors",
      "cl/modular/multiply_add.cl",
      "an axis of a multiple of eight elements, along which moduli repeat or are equal"},
-    {"single", STYLE_SINGLE, plan_elements, choose, 0, "core/multiply_add", "multiply_add",
-     "cl/core/multiply_add.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, choose, OVER_ANY_VIEW, "core/multiply_add",
-     "multiply_add", "cl/core/multiply_add.cl", "anything"},
+    GENERAL_VARIANTS("elements", plan_elements, choose, OVER_ANY_VIEW, "core/multiply_add",
+                     "multiply_add"),
 };
 
 const struct family family_multiply_add =
