@@ -637,7 +637,9 @@ struct healcl_session_options {
     void *exchange_context;
 };
 
-/* Opens a session. It does not plan again, and runs nothing. device: NULL for the host reference.
+/* Opens a session. It does not plan again, and runs no step. It builds the kernels of steps, which
+ * may take seconds on a new machine; the first run reports what cannot be built. device: NULL for
+ * the host reference.
  * Both transcript and device belong to the caller, and may be closed before the session, which
  * retains what it needs. device must not be closed before this returns. options may be NULL.
  * Errors: HEALCL_USAGE for an audit of the reference, a share outside [0, 1], or exchanges without

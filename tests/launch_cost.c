@@ -1,12 +1,13 @@
 /*
- * What a launch of a session's later runs costs the host, above a driver that does nothing:
+ * What a launch costs the host in first and later runs of sessions, above a driver that does
+ * nothing:
  *
  *     HEALCL_AS=gpu launch_cost TRANSCRIPT [RUNS]
  *
- * A session runs until its launches have their own kernel objects. Then launches and their
- * arguments go nowhere, and the time from one launch to the next is healcl's own and a reading of
- * the clock, but where an operand is uploaded or a result copied between the two: the median and
- * the ninth decile are printed. Devices of other kinds want events, which real commands have.
+ * One session runs on the device, so that all programs are built. Then launches and their arguments
+ * go nowhere. The time from one launch to the next is healcl's own and a reading of the clock. It
+ * is longer if an operand is uploaded or a result copied between the two. The median and the ninth
+ * decile are printed. Devices of other kinds want events, which real commands have.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,14 +53,11 @@ static void need(enum healcl_status status, const struct healcl_error *error)
     exit((int)status);
 }
 
-static void run(struct healcl_session *session, uint64_t runs)
+static void run(struct healcl_session *session)
 {
     struct healcl_error error = {0};
-    launches = arguments = 0;
-    for (uint64_t i = 0; i < runs; i++) {
-        last_launch = 0;
-        need(healcl_session_run(session, &error), &error);
-    }
+    last_launch = 0;
+    need(healcl_session_run(session, &error), &error);
 }
 
 static int in_order(const void *a, const void *b)
@@ -68,8 +66,22 @@ static int in_order(const void *a, const void *b)
     return (*first > *second) - (*first < *second);
 }
 
+/* Prints what has been measured since the last call, in `runs` runs. */
+static void print_cost(const char *which, uint64_t runs)
+{
+    qsort(intervals, count, sizeof *intervals, in_order);
+    if (count > 0)
+        printf("%s: %" PRIu64 " launches and %" PRIu64 " arguments; %" PRIu64 " ns a launch, "
+               "%" PRIu64 " ns in nine of ten\n",
+               which, launches / runs, arguments / runs, intervals[count / 2],
+               intervals[count * 9 / 10]);
+    launches = arguments = 0;
+    count = 0;
+}
+
 int main(int argc, char **argv)
 {
+    enum { FIRST_RUNS = 20 };
     struct healcl_error error = {0};
     struct healcl_transcript *transcript;
     struct healcl_device *device;
@@ -80,15 +92,21 @@ int main(int argc, char **argv)
     need(healcl_transcript_open(argv[1], NULL, &transcript, &error), &error);
     need(healcl_device_open(NULL, &device, &error), &error);
     need(healcl_session_open(transcript, device, NULL, &session, &error), &error);
-    run(session, 3);
+    run(session);
     opencl_loader.clSetKernelArg = set_nothing; /* the device uses this table */
     opencl_loader.clEnqueueNDRangeKernel = launch_nothing;
-    run(session, runs);
-    qsort(intervals, count, sizeof *intervals, in_order);
-    if (count > 0)
-        printf("%" PRIu64 " launches and %" PRIu64 " arguments a run; %" PRIu64 " ns a launch, "
-               "%" PRIu64 " ns in nine of ten\n",
-               launches / runs, arguments / runs, intervals[count / 2], intervals[count * 9 / 10]);
+    for (int i = 0; i < FIRST_RUNS; i++) {
+        healcl_session_close(session);
+        need(healcl_session_open(transcript, device, NULL, &session, &error), &error);
+        run(session);
+    }
+    print_cost("a first run", FIRST_RUNS);
+    run(session); /* launches get their own kernel objects */
+    run(session);
+    print_cost("the second and third run", 2);
+    for (uint64_t i = 0; i < runs; i++)
+        run(session);
+    print_cost("a later run", runs);
     healcl_session_close(session);
     healcl_device_close(device);
     healcl_transcript_close(transcript);

@@ -45,6 +45,10 @@ void derived_forget(struct launcher *self, struct device_storage *storage);
 /* Frees all tables. */
 void derived_forget_all(struct launcher *self);
 
+/* Notes that tables without memory, which a launcher has filled while it listed launches, are not
+ * filled. */
+void derived_forget_listed(struct launcher *self);
+
 /* Frees all tables if they take more than 64 MiB and more than four times the plan's memory. Called
  * between steps: one step adds at most the tables of its own operands. */
 void derived_limit(struct launcher *self);

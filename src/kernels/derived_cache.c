@@ -226,6 +226,15 @@ void derived_forget_all(struct launcher *self)
         derived_forget(self, &self->storages[id]);
 }
 
+void derived_forget_listed(struct launcher *self)
+{
+    for (size_t id = 0; id < self->plan->storage_count; id++)
+        for (struct derived *table = self->storages[id].derived; table;
+             table = table->next_of_storage)
+            if (!table->table.memory)
+                derived_release(self, table);
+}
+
 void derived_limit(struct launcher *self)
 {
     /* bytes > DERIVED_TIMES * bytes_peak + DERIVED_BYTES, without overflow */

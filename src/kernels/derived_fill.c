@@ -308,7 +308,8 @@ static enum healcl_status choose_permutation(struct launcher *self, const struct
 /* ---------------------------------------------------------------- filling */
 
 /* Gives table i of a run memory, and notes that it is filled. contents: its elements, which are
- * freed; NULL if launches write them later. A launcher that lists launches uses no memory. */
+ * freed; NULL if launches write them later. A launcher that lists launches uses no memory, but one
+ * that only binds keeps tables with contents. */
 static enum healcl_status acquire_table(struct launcher *self, const struct template_run *run,
                                         size_t i, void *contents, uint64_t bytes,
                                         struct healcl_error *error)
@@ -316,7 +317,7 @@ static enum healcl_status acquire_table(struct launcher *self, const struct temp
     struct derived *derived = run->tables[i];
     enum healcl_status status = HEALCL_OK;
     derived_release(self, derived);
-    if (contents && !self->list)
+    if (contents && (!self->list || launcher_only_binds(self)))
         status = device_upload_memory(self->device, NULL, bytes, contents, &derived->table, error);
     else if (bytes > 0 && !self->list)
         status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);

@@ -430,6 +430,16 @@ static enum healcl_status bind_step(struct launcher *self, const struct step *st
                : HEALCL_OK;
 }
 
+/* Gives a step that has not run yet what its second run would make: kernel objects, and pointers to
+ * its tables. */
+static enum healcl_status bind_ahead(struct launcher *self, const struct step *step,
+                                     struct bound_step *bound, struct healcl_error *error)
+{
+    struct template_run run = {.step = step, .template = bound->template};
+    make_kernel_objects(self, bound);
+    return bound->state ? find_tables(self, &run, bound->state, error) : HEALCL_OK;
+}
+
 /* A template depends on facts about values, which may change between runs. */
 enum healcl_status launch_step(struct launcher *self, const struct step *plan_step,
                                const struct step *step, struct healcl_error *error)
@@ -454,6 +464,8 @@ enum healcl_status launch_step(struct launcher *self, const struct step *plan_st
         status = run_once(self, step, plan_step == step, error);
     else if (!is_done)
         status = run_template(self, template, step, bound->state, error);
+    if (launcher_only_binds(self) && template && !is_done)
+        THEN(status, bind_ahead(self, step, bound, error));
     /* After an error, or for native code, the next run chooses again: another kernel may serve. */
     if (status != HEALCL_OK || is_done || bound == &unbound)
         unbind_step(self, bound);

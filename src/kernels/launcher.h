@@ -68,11 +68,18 @@ struct launcher {
     struct buffer status;
     struct check *checks; /* since the status buffer was read */
     size_t check_count, check_capacity;
-    /* Takes launches instead of the device: no memory is used, and no native code runs. Or NULL. */
-    void (*list)(void *context, const struct launch *launch);
+    /* Takes launches instead of the device: no memory is used, and no native code runs. Returns the
+     * kernel of the launch if it has built it; or NULL. NULL: the device runs launches. */
+    struct kernel *(*list)(void *context, const struct launch *launch);
     void *list_context;
     int refused_input; /* the input that the current step is refused for; NO_INPUT: none */
 };
+
+/* Whether steps of a plan that runs again are bound before its first run, and nothing else. */
+static inline bool launcher_only_binds(const struct launcher *self)
+{
+    return self->list && self->templates.runs_again;
+}
 
 /* The launcher refers to device and plan, which must outlive it. Errors: HEALCL_NO_MEMORY,
  * HEALCL_DEVICE. After an error nothing is left to release. */

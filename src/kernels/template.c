@@ -255,7 +255,8 @@ enum healcl_status template_run(struct launcher *self, const struct template_run
     struct template_launch *const first = run->template->launches, *launch;
     const bool is_ahead = device->programs->ahead.is_on; /* only compiles */
     for (launch = first; launch && self->list; launch = launch->next)
-        self->list(self->list_context, &launch->launch);
+        if (!launch->kernel)
+            launch->kernel = self->list(self->list_context, &launch->launch);
     if (self->list)
         return HEALCL_OK;
     for (launch = first; launch; launch = launch->next) {

@@ -169,17 +169,18 @@ struct builds {
 /* Adds the program of a launch to those that child processes build. Sources of vendors are not
  * listed: a child process gets only names of programs. An error is ignored: the program is then
  * built when it is first launched. */
-void device_list_program(void *context, const struct launch *launch)
+struct kernel *device_list_program(void *context, const struct launch *launch)
 {
     struct healcl_device *device = context;
     struct builds *builds = device->programs->child_builds;
     const uint64_t hash = launch_program_hash(launch);
     for (size_t i = 0; i < builds->count; i++)
         if (program_is_of(builds->items[i], launch, hash))
-            return;
+            return NULL;
     if (!launch->source && ARRAY_GROW(builds->items, builds->count, &builds->capacity) &&
         program_find(device, launch, &builds->items[builds->count], NULL) == HEALCL_OK)
         builds->count++;
+    return NULL;
 }
 
 enum { FREE, TAKEN, BUILT }; /* states of a program */

@@ -187,8 +187,8 @@ enum healcl_status device_compile(struct healcl_device *device, const struct lau
 uint64_t launch_program_hash(const struct launch *launch);
 
 /* For a lister: notes the program of a launch, which device_build_ahead then has built. context:
- * the struct healcl_device. */
-void device_list_program(void *context, const struct launch *launch);
+ * the struct healcl_device. Returns NULL: nothing is built yet. */
+struct kernel *device_list_program(void *context, const struct launch *launch);
 
 /*
  * Starts child processes that build those programs of a plan that are not cached. The lister calls

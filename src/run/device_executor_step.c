@@ -177,7 +177,7 @@ enum healcl_status device_executor_leave_out(struct device_executor *self, const
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- compiling ahead */
+/* ---------------------------------------------------------------- before a run */
 
 /* Whether the host computes tables from what a step uploads. */
 static bool is_kept(const struct launcher *launcher, const struct step *step)
@@ -185,16 +185,32 @@ static bool is_kept(const struct launcher *launcher, const struct step *step)
     return step->kind == STEP_UPLOAD && launcher_keeps_contents(launcher, step->out->storage);
 }
 
-/* Compiles, or lists, the kernels of a step, if it needs any. Errors are ignored: the run itself
- * reports them. */
+/* Whether tables of a step may depend on an input whose data only come with a run. Input 0 has
+ * none. The first version of a storage comes from its upload or the step that writes it. */
+static bool awaits_data(const struct launcher *launcher, const struct step *step)
+{
+    for (int i = 1; i < STEP_INPUTS; i++) {
+        const struct storage *storage = step->in[i] ? step->in[i]->storage : NULL;
+        if (storage && !storage->scalars && launcher_keeps_contents(launcher, storage) &&
+            launcher->storages[storage->id].version == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Compiles, lists or binds the kernels of a step, if it needs any. Errors are ignored: the run
+ * itself reports them. */
 static void compile_step(struct launcher *launcher, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     if (step_functions[step->kind] != device_executor_kernel ||
-        device_executor_clears(launcher->device, step) ||
         step_is_left_out(step, launcher->device) || step_obstacle(step, launcher->device))
         return;
-    (void)!launch_step(launcher, step, step, &error);
+    if (device_executor_clears(launcher->device, step) ||
+        (launcher_only_binds(launcher) && awaits_data(launcher, step)))
+        launcher_storage_written(launcher, step->out->storage);
+    else
+        (void)!launch_step(launcher, step, step, &error);
     healcl_error_clear(&error);
 }
 
@@ -213,8 +229,19 @@ static void keep_contents(struct launcher *launcher, const struct step *step)
         free(copy);
 }
 
-/* Lists the programs of a plan for child processes to build. Each step's launches are chosen as in
- * a run, but only passed to `list`. Uploads come first, so that tables have their right sizes. */
+/* Chooses the launches of all steps as in a run, but only passes them to `list`. Uploads come
+ * first, so that tables have their right sizes. */
+static void list_launches(struct launcher *launcher)
+{
+    const struct plan *plan = launcher->plan;
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (is_kept(launcher, &plan->steps[i]))
+            keep_contents(launcher, &plan->steps[i]);
+    for (size_t i = 0; i < plan->step_count; i++)
+        compile_step(launcher, &plan->steps[i]);
+}
+
+/* Lists the programs of a plan for child processes to build. */
 void device_executor_list_programs(const void *listed, struct healcl_device *device)
 {
     const struct plan *plan = listed;
@@ -223,12 +250,31 @@ void device_executor_list_programs(const void *listed, struct healcl_device *dev
         return;
     launcher.list = device_list_program;
     launcher.list_context = device;
-    for (size_t i = 0; i < plan->step_count; i++)
-        if (is_kept(&launcher, &plan->steps[i]))
-            keep_contents(&launcher, &plan->steps[i]);
-    for (size_t i = 0; i < plan->step_count; i++)
-        compile_step(&launcher, &plan->steps[i]);
+    list_launches(&launcher);
     launcher_release(&launcher);
+}
+
+/* For list: builds the kernel of a launch. NULL: the run tries again, and reports why it fails. */
+static struct kernel *attach(void *context, const struct launch *launch)
+{
+    struct kernel *kernel;
+    return device_attach(context, launch, &kernel, NULL) == HEALCL_OK ? kernel : NULL;
+}
+
+/* Binds the steps of a plan that runs again, before its first run. Not those whose kernels depend
+ * on data that only come with a run. */
+void device_executor_bind(struct executor *executor)
+{
+    struct launcher *launcher = device_executor_launcher(executor);
+    struct healcl_device *device = launcher->device;
+    device->programs->keeps_failures = executor->falls_back;
+    launcher->templates.runs_again = true;
+    launcher->list = attach;
+    launcher->list_context = device;
+    list_launches(launcher);
+    launcher->list = NULL;
+    derived_forget_listed(launcher);
+    device->programs->manifest_is_wrong = false;
 }
 
 /* The first program of a plan, and whether later launches use another one. */
@@ -238,12 +284,13 @@ struct first_program {
 };
 
 /* Notes if launches use more than one program. */
-static void note_program(void *context, const struct launch *launch)
+static struct kernel *note_program(void *context, const struct launch *launch)
 {
     struct first_program *first = context;
     const uint64_t hash = launch_program_hash(launch);
     first->hash = first->hash > 0 ? first->hash : hash;
     first->differs |= first->hash != hash;
+    return NULL;
 }
 
 /* Compiles the plan's kernels while another process begins to run it. That process compiles from

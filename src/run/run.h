@@ -185,6 +185,10 @@ bool device_executor_has_refused(const struct executor *executor);
  * that fail are skipped. Afterwards the executor and its device must only be closed. */
 void device_executor_compile_ahead(struct executor *executor);
 
+/* Binds the plan's steps before the first of several runs: chooses their kernels, builds them and
+ * creates kernel objects. A run binds what is left, and reports what cannot be bound. */
+void device_executor_bind(struct executor *executor);
+
 /* A struct program_lister: lists the programs of a plan. Makes no OpenCL call. */
 void device_executor_list_programs(const void *listed, struct healcl_device *device);
 

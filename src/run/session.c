@@ -537,6 +537,11 @@ static enum healcl_status open_session(struct healcl_session *session, struct he
     session->executor->uploads = session->uploads;
     session->executor->runs_again = true;
     session->executor->is_cancelled = &session->is_cancelled;
+    if (device && !session->is_limited) {
+        device_turn_begin(session->device);
+        device_executor_bind(session->executor);
+        device_turn_end(session->device);
+    }
     return HEALCL_OK;
 }
 

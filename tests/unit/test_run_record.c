@@ -1,5 +1,5 @@
-/* Sessions keep what is chosen for their steps: later runs only enqueue, until that changes.
- */
+/* Sessions choose what their steps launch when they are opened, and keep it. Runs only enqueue,
+ * until that changes. */
 #include "helper_device.h"
 
 #include <string.h>
@@ -94,7 +94,7 @@ static struct healcl_transcript *open_model(struct script *model)
 static struct healcl_session *session, *reference;
 static struct script script; /* sessions read it */
 
-static void open_sessions(const char *kind)
+static struct healcl_transcript *open_device(const char *kind)
 {
     setenv("HEALCL_CACHE_DIR", "", 1);
     setenv("HEALCL_AS", kind, 1);
@@ -107,7 +107,12 @@ static void open_sessions(const char *kind)
     OK(device_open(&table, "", &device, &error));
     unsetenv("HEALCL_AS");
     unsetenv("HEALCL_TUNING");
-    struct healcl_transcript *transcript = open_model(&script);
+    return open_model(&script);
+}
+
+static void open_sessions(const char *kind)
+{
+    struct healcl_transcript *transcript = open_device(kind);
     OK(healcl_session_open(transcript, device, NULL, &session, &error));
     OK(healcl_session_open(transcript, NULL, NULL, &reference, &error));
     healcl_transcript_close(transcript);
@@ -153,13 +158,59 @@ static bool run_both(void)
     return status != HEALCL_OK;
 }
 
+static void opening_binds(void **state)
+{
+    uint64_t before[CALL_COUNT];
+    (void)state;
+    open_sessions("gpu");
+    bind(INPUT_A, a);
+    memcpy(before, helper.count, sizeof before);
+    assert_false(run_both());
+    assert_true(before[CALL_clBuildProgram] > 0);
+    assert_int_equal(helper.count[CALL_clBuildProgram], before[CALL_clBuildProgram]);
+    assert_int_equal(helper.count[CALL_clCreateKernel], before[CALL_clCreateKernel]);
+    close_sessions();
+}
+
+/* Each call in turn fails while a session is opened. The session runs all the same, or is refused.
+ */
+static void opening_fails(void **state)
+{
+    uint64_t calls = 0, opened = 0;
+    (void)state;
+    for (uint64_t k = 0; k <= calls; k++) {
+        struct healcl_transcript *transcript = open_device("gpu");
+        helper.calls = 0;
+        helper.fail_code = CL_OUT_OF_RESOURCES;
+        helper.fail_at = k;
+        const enum healcl_status status =
+            healcl_session_open(transcript, device, NULL, &session, &error);
+        helper.fail_at = 0;
+        if (k == 0)
+            calls = helper.calls;
+        if (status == HEALCL_OK) {
+            OK(healcl_session_open(transcript, NULL, NULL, &reference, &error));
+            bind(INPUT_A, a);
+            assert_false(run_both());
+            assert_false(run_both());
+            opened++;
+        } else {
+            assert_int_equal(status, HEALCL_DEVICE);
+            session = reference = NULL;
+        }
+        healcl_transcript_close(transcript);
+        close_sessions();
+    }
+    assert_true(opened > calls / 2);
+}
+
 static void later_runs_only_enqueue(void **state)
 {
     uint64_t before[CALL_COUNT];
     (void)state;
     open_sessions("gpu");
     bind(INPUT_A, a);
-    for (int i = 0; i < 3; i++) /* tables are filled, kernel objects made, and used again */
+    for (int i = 0; i < 2; i++) /* tables are filled, and used again */
         assert_false(run_both());
     memcpy(before, helper.count, sizeof before);
     blocked_between = 0;
@@ -299,6 +350,7 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opening_binds),           cmocka_unit_test(opening_fails),
         cmocka_unit_test(later_runs_only_enqueue), cmocka_unit_test(changes_count),
         cmocka_unit_test(changes_in_place_count),  cmocka_unit_test(tunings_count),
         cmocka_unit_test(memory_runs_out),
