@@ -85,11 +85,12 @@ static void discard_templates(struct launcher *self)
     templates->epoch = self->device->choices_epoch;
 }
 
-/* The bound step of a step; NULL if it is not bound: each run looks its template up. Steps of a
- * plan that runs again are bound by their index. Cached calls share a few places, by their number.
- * plan_step: the step of the plan that it belongs to. */
-static struct bound_step *find_bound(struct launcher *self, const struct step *plan_step,
-                                     const struct step *step)
+/* The binding that a step keeps between runs. Steps of a plan that runs again have one each. Cached
+ * calls share a few, by their number: a call takes it over from another one. NULL: the step keeps
+ * none, or memory ran out. plan_step: the step of the plan that it belongs to. A plan is known to
+ * run again before its first step is bound. */
+static struct bound_step *claim_binding(struct launcher *self, const struct step *plan_step,
+                                        const struct step *step)
 {
     struct templates *all = &self->templates;
     const size_t count = all->runs_again ? self->plan->step_count : CACHED_CALLS_MAX;
@@ -100,8 +101,9 @@ static struct bound_step *find_bound(struct launcher *self, const struct step *p
     if (!all->bound)
         return NULL;
     all->bound_count = count;
-    struct bound_step *bound =
-        &all->bound[all->runs_again ? (size_t)(plan_step - self->plan->steps) : step->call % count];
+    const size_t number =
+        all->runs_again ? (size_t)(plan_step - self->plan->steps) : step->call % count;
+    struct bound_step *bound = &all->bound[number];
     if (bound->call != step->call)
         unbind_step(self, bound);
     bound->call = step->call;
@@ -143,24 +145,28 @@ static int alias_of(const struct step *step, int operand)
 /* Offsets count modulo this number of elements. Kernels depend on the alignment to cache lines. */
 enum { OFFSETS_MODULO = 64 };
 
-/* Whether kernels take an operand's offset from their space, and no table depends on it. */
+/* Whether a template serves an operand at any offset. Its space then has the offset, and no table
+ * depends on it. */
 static bool is_movable(const struct step *step, int operand)
 {
-    const bool has_factors = step->kind == STEP_MULTIPLY_ADD; /* their offsets are arguments */
+    const bool offsets_are_arguments = step->kind == STEP_MULTIPLY_ADD;
+    /* Of moduli and of weights there are tables. */
+    const bool b_is_plain =
+        step_traits[step->kind].moduli == INPUT_P && step->kind != STEP_BASE_CONVERSION;
     switch (operand) {
     case STEP_OUT: return true;
-    case INPUT_A: return !has_factors;
-    case INPUT_B: /* unless it has moduli, or weights, of which there is a table */
-        return !has_factors && step_traits[step->kind].moduli == INPUT_P &&
-               step->kind != STEP_BASE_CONVERSION;
-    default: return operand == INPUT_SECOND_B && step->kind == STEP_CHAIN;
+    case INPUT_A: return !offsets_are_arguments;
+    case INPUT_B: return !offsets_are_arguments && b_is_plain;
+    case INPUT_SECOND_B: return step->kind == STEP_CHAIN;
+    default: return false;
     }
 }
 
-/* The part of an operand's offset that a template depends on. first: the first operand with its
- * storage. If an operand of that storage cannot move, the template depends on the whole offset. If
- * the output has that storage, launches depend on the distance of views. Otherwise only on the
- * alignment, and on whether two views begin at the same element. */
+/* What a template depends on of an operand's offset. first: the first operand with its storage.
+ * - If some operand of that storage cannot be moved: the whole offset.
+ * - If the output is in that storage: the distance from the first operand, because launches depend
+ *   on whether views overlap.
+ * - Otherwise the alignment, and whether the view begins where the first one does. */
 static int64_t offset_key(const struct step *step, int operand, int first)
 {
     const int64_t offset = step->operands[operand]->layout.offset;
@@ -173,7 +179,9 @@ static int64_t offset_key(const struct step *step, int operand, int first)
             return offset;
         has_out |= i == STEP_OUT;
     }
-    return has_out && first < operand ? distance : offset % OFFSETS_MODULO * 2 + (distance == 0);
+    if (has_out && first < operand)
+        return distance;
+    return offset % OFFSETS_MODULO * 2 + (distance == 0);
 }
 
 /* Writes what a template depends on as words: kind and facts, values, a mask of operands, then the
@@ -345,14 +353,16 @@ static void note_operands(struct bound_state *state, const struct step *step)
                 state->objects[i].serials[j] = 0; /* it is not set */
 }
 
-/* Gets the scratch memory of a run: what the step had before, if it is free. Then arguments of its
- * kernel objects do not change. */
+/* Acquires the scratch memory of a run. Prefers the buffers of the step's latest run, so that
+ * arguments of kernel objects need not be set again. */
 static enum healcl_status acquire_scratch(struct launcher *self, struct template_run *run,
                                           struct bound_state *state, struct healcl_error *error)
 {
-    for (uint32_t i = 0; i < run->template->scratch_count && !self->list; i++) {
+    if (self->list) /* nothing is enqueued */
+        return HEALCL_OK;
+    for (uint32_t i = 0; i < run->template->scratch_count; i++) {
         struct buffer *scratch = &run->scratch[i];
-        const uint64_t bytes = run->template->scratch[i];
+        const uint64_t bytes = run->template->scratch_bytes[i];
         if (!state || !device_buffer_take(self->device, state->scratch_serials[i], bytes, scratch))
             TRY(device_buffer_acquire(self->device, bytes, false, scratch, error));
         if (state)
@@ -388,6 +398,8 @@ static enum healcl_status run_template(struct launcher *self, const struct templ
                                        struct healcl_error *error)
 {
     struct template_run run = {.step = step, .template = template};
+    if (state && step->call > 0)
+        note_operands(state, step);
     TRY(find_tables(self, &run, state, error));
     enum healcl_status status = acquire_scratch(self, &run, state, error);
     THEN(status, template_run(self, &run, state ? state->objects : NULL, error));
@@ -409,22 +421,21 @@ static enum healcl_status run_once(struct launcher *self, const struct step *ste
     return status;
 }
 
-/* Gives a bound step its template, and from its second run on its kernel objects. It gets no
- * template if what is chosen should not be kept: run_once then runs it. That is so for new calls,
- * and for kernels of manifests unless the plan runs again. Their templates serve one step only. */
-static enum healcl_status bind_step(struct launcher *self, const struct step *step,
-                                    bool replaceable, struct bound_step *bound,
-                                    struct healcl_error *error)
+/* Finds or makes the template that a step keeps. It keeps none, and run_once serves it, if it is a
+ * call that was seen for the first time, which may never come again. For kernels of manifests there
+ * are two differences: only plans that run again keep their templates, and these have no key, so
+ * that no other step finds them. */
+static enum healcl_status bind_template(struct launcher *self, const struct step *step,
+                                        bool replaceable, struct bound_step *bound,
+                                        struct healcl_error *error)
 {
-    if (bound->template && !bound->state)
-        make_kernel_objects(self, bound);
-    if (bound->template || step->is_new)
-        return HEALCL_OK;
     const bool is_of_manifest =
         step->kind == STEP_VENDOR || (replaceable && vendor_replaces(self->plan, step));
+    const uint64_t no_key = 0;
+    if (step->is_new)
+        return HEALCL_OK;
     if (!is_of_manifest)
         return find_or_make(self, step, replaceable, bound->facts, &bound->template, error);
-    const uint64_t no_key = 0;
     return self->templates.runs_again
                ? make_template(self, step, replaceable, &no_key, 0, &bound->template, error)
                : HEALCL_OK;
@@ -440,34 +451,39 @@ static enum healcl_status bind_ahead(struct launcher *self, const struct step *s
     return bound->state ? find_tables(self, &run, bound->state, error) : HEALCL_OK;
 }
 
-/* A template depends on facts about values, which may change between runs. */
+/* Runs a step, which is plan_step or a part of it. Only whole steps may be run by the kernels of
+ * manifests. */
 enum healcl_status launch_step(struct launcher *self, const struct step *plan_step,
                                const struct step *step, struct healcl_error *error)
 {
-    struct templates *all = &self->templates;
+    const struct templates *all = &self->templates;
+    const bool replaceable = step == plan_step;
+    struct bound_step for_this_run = {.template = NULL};
     derived_limit(self);
     if (all->epoch != self->device->choices_epoch || all->bytes > BYTES_MAX)
         discard_templates(self);
     const uint64_t facts = facts_of(self, step);
-    struct bound_step unbound = {.template = NULL}, *bound = find_bound(self, plan_step, step);
-    bound = bound ? bound : &unbound;
-    if (bound->facts != facts)
+    struct bound_step *bound = claim_binding(self, plan_step, step);
+    if (!bound)
+        bound = &for_this_run;
+    if (bound->facts != facts) /* values have changed since the latest run */
         unbind_step(self, bound);
     bound->facts = facts;
-    TRY(bind_step(self, step, plan_step == step, bound, error));
-    if (bound->state && step->call > 0)
-        note_operands(bound->state, step);
+    if (!bound->template)
+        TRY(bind_template(self, step, replaceable, bound, error));
+    else if (!bound->state)
+        make_kernel_objects(self, bound);
     const struct template *template = bound->template;
-    const bool is_done = template && template->is_done; /* native code has run */
+    const bool is_done = template && template->is_done; /* native code ran while it was chosen */
     enum healcl_status status = HEALCL_OK;
     if (!template)
-        status = run_once(self, step, plan_step == step, error);
+        status = run_once(self, step, replaceable, error);
     else if (!is_done)
         status = run_template(self, template, step, bound->state, error);
-    if (launcher_only_binds(self) && template && !is_done)
+    if (template && !is_done && launcher_only_binds(self))
         THEN(status, bind_ahead(self, step, bound, error));
     /* After an error, or for native code, the next run chooses again: another kernel may serve. */
-    if (status != HEALCL_OK || is_done || bound == &unbound)
+    if (status != HEALCL_OK || is_done || bound == &for_this_run)
         unbind_step(self, bound);
     if (status == HEALCL_OK)
         launcher_storage_written(self, step->out->storage);

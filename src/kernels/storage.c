@@ -27,30 +27,43 @@ const struct buffer_place *launcher_place(const struct launcher *self,
     return place;
 }
 
-/* Memory comes from the storage's place, which it shares with others. Without a place, a plan that
- * runs again takes the buffer that it had before: then arguments of kernel objects stay valid. The
- * scalars of the plan are uploaded, and again if calls have added some. */
+/* Uploads all scalars of the plan. */
+static enum healcl_status upload_scalars(struct launcher *self, const struct storage *storage,
+                                         struct buffer *buffer, struct healcl_error *error)
+{
+    device_buffer_release(self->device, buffer);
+    self->scalar_count = self->plan->constants.count;
+    return device_upload_memory(self->device, NULL, self->scalar_count * sizeof(int64_t),
+                                storage->scalars, buffer, error);
+}
+
+/* Acquires memory for a storage: from the place that it shares with others. Without a place, a plan
+ * that runs again prefers the buffer that it had before: then arguments of kernel objects stay
+ * valid. */
+static enum healcl_status acquire_memory(struct launcher *self, const struct storage *storage,
+                                         struct device_storage *memory, struct healcl_error *error)
+{
+    const uint64_t bytes = storage_bytes(storage);
+    struct buffer_place place;
+    if (launcher_place(self, storage, &place))
+        return device_buffer_acquire_at(self->device, &place, bytes, false, &memory->buffer, error);
+    if (self->templates.runs_again &&
+        device_buffer_take(self->device, memory->serial, bytes, &memory->buffer))
+        return HEALCL_OK;
+    return device_buffer_acquire_part(self->device, bytes, &memory->buffer, error);
+}
+
+/* The memory of a storage, which is acquired if it has none. Scalars of the plan are uploaded again
+ * if calls have added some. */
 enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
                                    const struct buffer **buffer, struct healcl_error *error)
 {
     struct device_storage *memory = &self->storages[storage->id];
-    struct buffer_place place;
-    if (storage->scalars && self->scalar_count < self->plan->constants.count)
-        device_buffer_release(self->device, &memory->buffer);
-    if (memory->buffer.memory)
-        ;
-    else if (storage->scalars) {
-        self->scalar_count = self->plan->constants.count;
-        TRY(device_upload_memory(self->device, NULL, self->scalar_count * sizeof(int64_t),
-                                 storage->scalars, &memory->buffer, error));
-    } else if (launcher_place(self, storage, &place))
-        TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
-                                     &memory->buffer, error));
-    else if (!self->templates.runs_again ||
-             !device_buffer_take(self->device, memory->serial, storage_bytes(storage),
-                                 &memory->buffer))
-        TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
-                                       error));
+    const bool has_memory = memory->buffer.memory != NULL;
+    if (storage->scalars && (!has_memory || self->scalar_count < self->plan->constants.count))
+        TRY(upload_scalars(self, storage, &memory->buffer, error));
+    else if (!has_memory)
+        TRY(acquire_memory(self, storage, memory, error));
     memory->serial = memory->buffer.serial;
     *buffer = &memory->buffer;
     return HEALCL_OK;
@@ -61,7 +74,7 @@ struct buffer *launcher_memory(struct launcher *self, const struct storage *stor
     return &self->storages[storage->id].buffer;
 }
 
-/* Its tables, and the host's copy, no longer match its elements. */
+/* Notes that a storage has other elements: its tables and the host's copy do not match them. */
 void launcher_storage_written(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];
@@ -92,14 +105,17 @@ void launcher_storage_uploaded(struct launcher *self, const struct storage *stor
     memory->contents = contents;
 }
 
-/* Releases a storage's memory. If the same source will be uploaded again, its tables stay. */
+/* Releases a storage's memory. If a run uploads the same source again, its tables stay valid.
+ * Otherwise its version changes, so that a later storage with this number does not look the same.
+ */
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];
+    const bool keeps_tables = self->templates.runs_again && memory->source;
     if (!memory->buffer.memory && !memory->contents && !memory->derived)
         return; /* queues have thousands of storages that are never used */
-    if (!self->templates.runs_again || !memory->source) {
-        launcher_storage_written(self, storage); /* and the next storage with this id, if any */
+    if (!keeps_tables) {
+        launcher_storage_written(self, storage);
         derived_forget(self, memory);
     }
     device_buffer_release(self->device, &memory->buffer);

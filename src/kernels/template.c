@@ -43,33 +43,39 @@ uint64_t template_slot_bytes(const struct launcher *self, int slot)
     if (slot < STEP_OPERANDS)
         return storage_bytes(self->templates.step->operands[slot]->storage);
     if (slot >= SLOT_SCRATCH)
-        return current->scratch[slot - SLOT_SCRATCH];
+        return current->scratch_bytes[slot - SLOT_SCRATCH];
     if (slot == SLOT_STATUS)
         return sizeof(struct status);
     const struct table *table = &current->tables[slot - SLOT_TABLE];
     return (uint64_t)table->count * table->element_bytes;
 }
 
+/* The number of an operand of the current step. If a part of the step is chosen, the operand may be
+ * a view of the part's own: then any operand with its storage will do, as spaces have the layout.
+ */
 int template_slot_of(const struct launcher *self, const struct tensor *operand)
 {
     const struct tensor *const *operands = self->templates.step->operands;
+    const bool is_part = self->templates.operands != NULL;
     int slot = 0;
-    while (operands[slot] != operand && /* a part of the step has views of its own */
-           !(self->templates.operands && operands[slot] &&
-             operands[slot]->storage == operand->storage))
+    while (operands[slot] != operand &&
+           !(is_part && operands[slot] && operands[slot]->storage == operand->storage))
         slot++;
     return slot;
 }
 
-/* Tables are equal if their keys are, and they are derived from the same inputs. */
+/* Adds a table, unless the template has an equal one: with the same key, of the same inputs. If a
+ * part of the step is chosen, the table has the part's numbers of inputs, and the template the
+ * step's. Variants add at most TABLES_MAX tables and SCRATCH_MAX buffers. */
 int template_add_table(struct launcher *self, const struct table *table)
 {
     struct template *current = self->templates.current;
+    const uint8_t *numbers_in_step = self->templates.operands;
     struct table added = *table;
     size_t i = 0;
-    for (int j = 0; self->templates.operands && j < TABLE_INPUTS; j++)
+    for (int j = 0; numbers_in_step && j < TABLE_INPUTS; j++)
         if (table->inputs[j] != NO_INPUT)
-            added.inputs[j] = self->templates.operands[table->inputs[j]];
+            added.inputs[j] = numbers_in_step[table->inputs[j]];
     while (i < current->table_count &&
            (!derived_same_key(&current->tables[i].key, &added.key) ||
             memcmp(current->tables[i].inputs, added.inputs, sizeof added.inputs) != 0))
@@ -82,7 +88,7 @@ int template_add_table(struct launcher *self, const struct table *table)
 int template_add_scratch(struct launcher *self, uint64_t bytes)
 {
     struct template *current = self->templates.current;
-    current->scratch[current->scratch_count] = bytes;
+    current->scratch_bytes[current->scratch_count] = bytes;
     return SLOT_SCRATCH + (int)current->scratch_count++;
 }
 
@@ -100,10 +106,11 @@ static size_t extra_bytes(const struct job *job, uint32_t i)
     return job->slots[i] >= SLOT_SPACE && size > sizeof(int64_t) ? padded(size) : 0;
 }
 
-/* Offsets of the job's space contain those of the current step's operands. Notes what remains
- * without them: other steps with this template add their own offsets. */
-static void set_bases(const struct launcher *self, const struct job *job,
-                      struct template_launch *added)
+/* Notes how offsets of the job's space follow those of the step's operands: its operand k that of
+ * the step's operand followed[k], divided by units[k]. What remains is bases[k], to which
+ * move_operands adds the offsets of other steps. */
+static void note_offsets(const struct launcher *self, const struct job *job,
+                         struct template_launch *added)
 {
     memcpy(added->followed, job->followed, sizeof added->followed);
     memcpy(added->units, job->units, sizeof added->units);
@@ -135,7 +142,7 @@ enum healcl_status template_add_launch(struct launcher *self, const struct job *
     current->launch_count++;
     current->bytes += bytes;
     added->launch = *launch;
-    set_bases(self, job, added);
+    note_offsets(self, job, added);
     added->launch.arguments = (struct launch_argument *)(added + 1);
     added->values = (int64_t *)(added->launch.arguments + count);
     char *next = (char *)(added->values + count);
@@ -246,29 +253,39 @@ static enum healcl_status set_arguments(struct launcher *self, const struct temp
     return HEALCL_OK;
 }
 
-/* Sets the arguments of all launches, builds their kernels if necessary, then enqueues them. own:
- * kernel objects of a bound step, in the order of launches; NULL: launches use shared ones. */
+/* Passes the launches to the launcher's `list`, which may build their kernels. */
+static void list_launches(struct launcher *self, struct template_launch *first)
+{
+    for (struct template_launch *launch = first; launch; launch = launch->next)
+        if (!launch->kernel)
+            launch->kernel = self->list(self->list_context, &launch->launch);
+}
+
+/* Runs the launches of a template. own: kernel objects of a bound step, in the order of launches;
+ * NULL: launches use shared ones. A launcher that lists launches does that instead. One that
+ * compiles ahead runs one work-group of each kernel. */
 enum healcl_status template_run(struct launcher *self, const struct template_run *run,
                                 const struct kernel_object *own, struct healcl_error *error)
 {
     struct healcl_device *device = self->device;
     struct template_launch *const first = run->template->launches, *launch;
-    const bool is_ahead = device->programs->ahead.is_on; /* only compiles */
-    for (launch = first; launch && self->list; launch = launch->next)
-        if (!launch->kernel)
-            launch->kernel = self->list(self->list_context, &launch->launch);
-    if (self->list)
+    if (self->list) {
+        list_launches(self, first);
         return HEALCL_OK;
+    }
+    const bool only_compiles = device->programs->ahead.is_on;
     for (launch = first; launch; launch = launch->next) {
         TRY(set_arguments(self, run, launch, error));
-        if (is_ahead) /* the kernel runs once */
+        if (only_compiles)
             TRY(device_compile(device, &launch->launch, error));
         else if (!launch->kernel)
             TRY(device_attach(device, &launch->launch, &launch->kernel, error));
     }
     /* Nothing is enqueued before all launches can be: a step is not half done. */
-    for (launch = first; launch && !is_ahead; launch = launch->next)
-        TRY(device_enqueue(device, &launch->launch, launch->kernel, own ? own++ : NULL, error));
+    size_t i = 0;
+    for (launch = first; launch && !only_compiles; launch = launch->next, i++)
+        TRY(device_enqueue(device, &launch->launch, launch->kernel, own ? &own[i] : NULL, error));
+    /* Only a plan that runs again uses the spaces in memory again. */
     for (launch = first; launch && !self->templates.runs_again; launch = launch->next)
         device_buffer_release(device, &launch->space_memory);
     return HEALCL_OK;

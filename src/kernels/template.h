@@ -120,7 +120,7 @@ struct template
     size_t launch_count;
     struct table *tables;
     size_t table_count;
-    uint64_t scratch[SCRATCH_MAX]; /* bytes */
+    uint64_t scratch_bytes[SCRATCH_MAX];
     uint32_t scratch_count;
 };
 

@@ -250,8 +250,9 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
 }
 
-/* Enqueues a launch whose arguments are set, and has it timed if the device is profiling. Tries
- * again with an empty pool if the device is out of memory. */
+/* Enqueues a launch whose arguments are set, and has it timed if the device is profiling. If the
+ * device is out of memory, DEVICE_ATTEMPTS releases pooled buffers, and the launch is tried again.
+ */
 static enum healcl_status enqueue_timed(struct healcl_device *device, const struct launch *launch,
                                         struct kernel *kernel, cl_kernel id,
                                         struct healcl_error *error)
@@ -265,9 +266,9 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
         if (device->trace)
             command.timed.span = trace_kernel(device->trace, launch, kernel);
     }
-    /* A driver may compile a kernel when it first runs. That launch does not overlap with others:
-     * a cold start on PoCL is then shorter. */
-    const struct command_use everything = {0},
+    /* The first launch of a kernel waits for all commands, because the driver may compile it then:
+     * a cold start on PoCL is shorter. */
+    const struct command_use all_memory = {.argument_count = 0},
                              arguments = {.argument_count = launch->argument_count,
                                           .arguments = launch->arguments,
                                           .kernel = kernel,
@@ -276,7 +277,7 @@ static enum healcl_status enqueue_timed(struct healcl_device *device, const stru
     cl_int code = CL_SUCCESS;
     DEVICE_ATTEMPTS(device, code)
     {
-        TRY(command_begin(device, &command, kernel->shared->launched ? &arguments : &everything,
+        TRY(command_begin(device, &command, kernel->shared->launched ? &arguments : &all_memory,
                           error));
         code = device->cl->clEnqueueNDRangeKernel(device->compute, id, 1, NULL, &work_items,
                                                   &launch->local_size, EVENTS(command));
@@ -373,27 +374,25 @@ enum healcl_status device_attach(struct healcl_device *device, const struct laun
                            error);
 }
 
-/* Creates a launch's own object of a kernel, whose arguments stay set between launches. NULL if
- * that fails: the launch then shares the kernel's object. */
-
-/* Has the driver compile the kernel of a launch before a run needs it: PoCL compiles a kernel when
- * it first runs, so one work-group of it runs. The board tells the other process what is being
- * compiled, and what need not be. */
+/* Has the driver compile the kernel of a launch before a run needs it. PoCL compiles a kernel when
+ * it first runs, so one work-group of it runs, and what it writes is not used. The board says which
+ * kernel the run is compiling, which is left out here, and which kernel this process is. */
 enum healcl_status device_compile(struct healcl_device *device, const struct launch *launch,
                                   struct healcl_error *error)
 {
     const uint64_t kernel_hash = launch_kernel_hash(launch);
     struct compile_board *board = device->programs->ahead.board;
     if (board && board->run_hash == kernel_hash)
-        return HEALCL_OK; /* the run will reach it before this process */
+        return HEALCL_OK;
     struct kernel *kernel;
     if (board)
         board->ahead_hash = kernel_hash;
     enum healcl_status status = device_attach(device, launch, &kernel, error);
     if (status == HEALCL_OK && !kernel->shared->launched) {
         struct launch once = *launch;
-        /* PoCL compiles again for grids of 65535 work-items or more: large ones run whole. */
-        if (launch->groups < UINT16_MAX / launch->local_size)
+        /* PoCL compiles a second time for 65535 work-items or more: such a launch runs whole. */
+        const bool is_large = launch->groups >= UINT16_MAX / launch->local_size;
+        if (!is_large)
             once.groups = 1;
         status = device_enqueue(device, &once, kernel, NULL, error);
         THEN(status, device_finish(device, error));

@@ -196,51 +196,52 @@ static void forget_downloads(struct device_executor *self)
     self->download_bytes = 0;
 }
 
-/* Pending results of one slab, which are mapped or read together. */
+/* Pending results in one slab, which are mapped or read together. */
 struct group {
     struct device_executor *self;
     struct buffer slab;
     uint64_t first, end; /* bytes of it */
     bool has_status;     /* the status buffer is also in it, and must be checked first */
-    uint64_t status_place;
+    uint64_t status_in_slab;
     size_t from, count;      /* range of the downloads */
     const struct step *step; /* the current one */
 };
 
 /* Extends a group by the first `bytes` bytes of a buffer, if that is in the same slab and the whole
- * range can be read at once. *offset: where the buffer begins in the slab. The first buffer decides
+ * range can be read at once. *in_slab: where the buffer begins there. The first buffer decides
  * which slab it is. */
 static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
-                        uint64_t *offset)
+                        uint64_t *in_slab)
 {
     if (!buffer->slab || (group->end > 0 && buffer->slab != group->slab.memory))
         return false;
-    *offset = buffer->slab_offset;
+    const uint64_t begin = buffer->slab_offset;
     const bool is_empty = group->end == 0;
-    uint64_t first = !is_empty && group->first < *offset ? group->first : *offset;
-    uint64_t end = group->end > *offset + bytes ? group->end : *offset + bytes;
+    const uint64_t first = !is_empty && group->first < begin ? group->first : begin;
+    const uint64_t end = group->end > begin + bytes ? group->end : begin + bytes;
     if (end - first > device_piece_bytes(group->self->launcher.device))
         return false;
     group->slab = device_buffer_slab(buffer);
     group->first = first;
     group->end = end;
+    *in_slab = begin;
     return true;
 }
 
-/* Collects the pending results from number group->from on that can be read together, perhaps none.
- * Results without data join any group. */
-static void find_group(struct group *group)
+/* Extends a group by the pending results from number group->from on, until one cannot be read
+ * together with it. Notes where each begins in the slab. Results without data join any group. */
+static void extend_group(struct group *group)
 {
     struct device_executor *self = group->self;
-    uint64_t offset;
+    uint64_t buffer_in_slab;
     for (size_t i = group->from; i < self->download_count; i++, group->count++) {
         struct download *download = &self->downloads[i];
-        if (!download->buffer.memory || packed_bytes(download->step->in[0]) == 0)
-            continue; /* its data are not needed */
-        if (!group_takes(group, &download->buffer,
-                         download->offset + packed_bytes(download->step->in[0]), &offset))
+        const uint64_t bytes = packed_bytes(download->step->in[0]);
+        if (!download->buffer.memory || bytes == 0)
+            continue;
+        if (!group_takes(group, &download->buffer, download->offset + bytes, &buffer_in_slab))
             return;
-        download->slab_place = offset + download->offset;
+        download->in_slab = buffer_in_slab + download->offset;
     }
 }
 
@@ -256,7 +257,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
     (void)offset, (void)bytes; /* all at once */
     if (group->has_status && slab) {
         struct status found;
-        memcpy(&found, slab + (group->status_place - group->first), sizeof found);
+        memcpy(&found, slab + (group->status_in_slab - group->first), sizeof found);
         TRY(take_status(self, &found, error));
     }
     for (size_t i = 0; i < group->count; i++) {
@@ -266,7 +267,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
         if (download->buffer.memory)
             data = packed_bytes(group->step->in[0]) == 0
                        ? "" /* not NULL, but without elements */
-                       : slab + (download->slab_place - group->first);
+                       : slab + (download->in_slab - group->first);
         size_t span = trace_begin_step(self->base.trace, group->step);
         enum healcl_status status = call_sink(self, group->step, data, error);
         trace_end(self->base.trace, span);
@@ -307,22 +308,22 @@ static enum healcl_status take_alone(struct device_executor *self, const struct 
     return status;
 }
 
-/* Hands out all pending results, in order. Small ones of one slab are read together, with the
- * status buffer if possible: one transfer then does for all. The status is checked before any
- * result, unless no command could have changed it. */
+/* Hands out all pending results, in order. Those of one slab are read by one transfer, if possible
+ * with the status buffer. The status is checked before any result. It need not be if no command has
+ * used it: but reading it also waits for uploads, which may still fail. */
 static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
 {
     struct group group = {.self = self}; /* empty: no range of a slab yet */
-    /* An upload that has not been waited for may still fail: reading the status waits for it. */
     if (!self->status_is_unused || self->launcher.device->last_upload) {
-        group.has_status =
-            group_takes(&group, &self->launcher.status, sizeof(struct status), &group.status_place);
+        group.has_status = group_takes(&group, &self->launcher.status, sizeof(struct status),
+                                       &group.status_in_slab);
         if (!group.has_status)
             TRY(device_executor_read_status(self, error));
     }
-    for (size_t next = 0; group.has_status || next < self->download_count;) {
+    size_t next = 0;
+    while (group.has_status || next < self->download_count) {
         group.from = next;
-        find_group(&group);
+        extend_group(&group);
         const bool is_alone = group.count == 0 && !group.has_status;
         TRY(is_alone ? take_alone(self, &self->downloads[next], error) : take_group(&group, error));
         next += is_alone ? 1 : group.count;
@@ -421,19 +422,19 @@ static enum healcl_status change_phase(struct device_executor *self, bool begins
 }
 
 /* Enqueues `count` steps of the plan. Between them it checks for a cancellation, and hands out
- * pending results if necessary. Errors name the step's entry, unless the reporter of the error has
- * done that. */
+ * pending results if necessary. Errors of steps name their entry. Those that the device has
+ * recorded, or the host has found, name it already. */
 static enum healcl_status enqueue_steps(struct device_executor *self, size_t first, size_t count,
                                         struct healcl_error *error)
 {
     struct healcl_error step_error = {0}; /* until a step fails */
     /* A program that cannot be built is not tried again if the host may run its steps. */
     self->launcher.device->programs->keeps_failures = self->base.falls_back;
-    for (size_t i = 0; i < count; i++) {
-        const struct step *step = &self->launcher.plan->steps[first + i];
+    for (size_t number = first; number < first + count; number++) {
+        const struct step *step = &self->launcher.plan->steps[number];
         if (step_is_left_out(step, self->launcher.device)) {
             if (self->spill)
-                memory_skip_step(&self->spill->memory, first + i);
+                memory_skip_step(&self->spill->memory, number);
             TRY(device_executor_leave_out(self, step, error));
             continue;
         }
@@ -442,16 +443,16 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
             const bool computes = step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD;
             TRY(change_phase(self, computes, error));
         }
-        if (drains_before(self, first + i))
+        if (drains_before(self, number))
             TRY(drain(self, error));
-        const bool had_refused = self->has_refused; /* an earlier step; restored below */
+        const bool had_refused = self->has_refused; /* an earlier step */
         self->has_refused = false;
         self->launcher.refused_input = NO_INPUT;
-        size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = self->spill ? spill_run_step(self, first + i, &step_error)
+        const size_t span = trace_begin_step(self->base.trace, step);
+        enum healcl_status status = self->spill ? spill_run_step(self, number, &step_error)
                                                 : device_executor_run_step(self, step, &step_error);
         trace_end(self->base.trace, span);
-        const bool is_reported = self->has_refused; /* set by a check of a slice, or by the host */
+        const bool is_reported = self->has_refused; /* by a check of a slice, or by the host */
         self->has_refused |= had_refused;
         if (status != HEALCL_OK) {
             if (!is_reported)
@@ -626,17 +627,19 @@ static enum healcl_status take_memory(struct executor *executor, const struct st
 
 /* ---------------------------------------------------------------- life */
 
-/* Forgets the storages from number `first` on, so that their segments can run again. Uploads that a
- * session keeps stay, and so do the plan's scalars. */
-static enum healcl_status rewind_to(struct executor *executor, size_t first,
+/* Forgets the storages from a number on, so that the segments that create them can run again.
+ * Uploads that a session keeps stay, and so do the plan's scalars. Dropped digits are counted anew.
+ */
+static enum healcl_status rewind_to(struct executor *executor, size_t first_storage,
                                     struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
     const struct plan *plan = self->launcher.plan;
-    for (size_t i = first; i < plan->storage_count; i++)
+    for (size_t i = first_storage; i < plan->storage_count; i++)
         if (!plan->storages[i]->scalars && !executor_has_kept(executor, plan->storages[i]))
             launcher_storage_release(&self->launcher, plan->storages[i]);
-    if (self->spill && first <= 1) /* a later segment begins with what earlier ones left */
+    const bool is_first_segment = first_storage <= 1; /* number 0 has the plan's scalars */
+    if (self->spill && is_first_segment)              /* later ones begin with what it has left */
         spill_reset(self);
     executor->dropped_digits = 0;
     return clear_status(self, error);

@@ -14,7 +14,7 @@ struct download {
     struct buffer buffer;   /* has no memory if its data are not read */
     uint64_t offset;        /* offset of the result in the buffer, in bytes */
     bool is_in_storage;     /* the storage or another result releases the buffer */
-    uint64_t slab_place;    /* offset of the result in its slab, if it has one */
+    uint64_t in_slab;       /* offset of the result in its slab, if it has one */
     size_t next_in_storage; /* number plus one of the next result waiting there; 0: none */
 };
 

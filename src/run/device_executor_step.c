@@ -33,9 +33,9 @@ static bool has_substitute(const struct device_executor *self, const struct step
                : vendor_kernel_for(launcher->plan, step, launcher->device).name != NULL;
 }
 
-/* Notes that a vendor's kernel could not be built, and runs the step otherwise. Of an operation,
- * another kernel may run it. If there is none, the steps of the body follow in the plan, and now
- * run. */
+/* Notes that a vendor's kernel could not be built, and runs the step otherwise: by another vendor's
+ * kernel, or a built-in one. For a vendor's operation without another kernel there is nothing to
+ * run here: the plan has the steps of its body next, and now does not leave them out. */
 static enum healcl_status take_substitute(struct device_executor *self, const struct step *step,
                                           const char *reason, struct healcl_error *error)
 {
@@ -118,9 +118,9 @@ static enum healcl_status check_data(struct device_executor *self, const struct 
     return HEALCL_OK;
 }
 
-/* Runs a step that has kernels. In this order: fills a small new storage with zeros by an upload;
- * moves waiting results out of the output; runs the step on the host if the device cannot; launches
- * its kernel, with an audit if the step was drawn. */
+/* Runs a step that has kernels. A step that fills a small new storage with zeros is an upload. For
+ * others, waiting results are first moved out of the output. If the device cannot run the step, the
+ * host does. Audits note what a step reads before it runs, and compare its output afterwards. */
 static enum healcl_status device_executor_kernel(struct device_executor *self,
                                                  const struct step *step,
                                                  struct healcl_error *error)
@@ -143,8 +143,8 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
     const enum healcl_status status = launch_step(&self->launcher, step, step, &self->launch_error);
     TRY(end_launch(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, status,
                    &self->launch_error, error));
-    return is_audited ? audit_after_step(self->base.audit, &self->launcher,
-                                         self->base.host_steps == host_steps_before, error)
+    const bool ran_on_device = self->base.host_steps == host_steps_before;
+    return is_audited ? audit_after_step(self->base.audit, &self->launcher, ran_on_device, error)
                       : HEALCL_OK;
 }
 
@@ -163,9 +163,10 @@ enum healcl_status device_executor_run_step(struct device_executor *self, const 
     return step_functions[step->kind](self, step, error);
 }
 
-/* Skips a step of the side of a vendor's operation that is not run: its kernel, or the steps of its
- * body. The kernel's copies of inputs are released all the same. If no kernel could be built, the
- * call counts as a fallback. */
+/* A vendor's operation is in the plan twice: as a kernel, and as the steps of its body. Skips a
+ * step of the side that does not run. But it releases the copies of inputs that were made for a
+ * kernel, which may have failed since. If a kernel could not be built, the call counts as a
+ * fallback. */
 enum healcl_status device_executor_leave_out(struct device_executor *self, const struct step *step,
                                              struct healcl_error *error)
 {
@@ -185,29 +186,36 @@ static bool is_kept(const struct launcher *launcher, const struct step *step)
     return step->kind == STEP_UPLOAD && launcher_keeps_contents(launcher, step->out->storage);
 }
 
-/* Whether tables of a step may depend on an input whose data only come with a run. Input 0 has
- * none. The first version of a storage comes from its upload or the step that writes it. */
-static bool awaits_data(const struct launcher *launcher, const struct step *step)
+/* Whether the host will know a small tensor's elements only in a run: version 0 has neither been
+ * uploaded nor written. */
+static bool is_unknown(const struct launcher *launcher, const struct tensor *tensor)
 {
-    for (int i = 1; i < STEP_INPUTS; i++) {
-        const struct storage *storage = step->in[i] ? step->in[i]->storage : NULL;
-        if (storage && !storage->scalars && launcher_keeps_contents(launcher, storage) &&
-            launcher->storages[storage->id].version == 0)
+    return tensor && !tensor->storage->scalars &&
+           launcher_keeps_contents(launcher, tensor->storage) &&
+           launcher->storages[tensor->storage->id].version == 0;
+}
+
+/* Whether a step's kernels may depend on elements that are not known yet. Tables are derived from
+ * all inputs but the first. */
+static bool depends_on_unknown(const struct launcher *launcher, const struct step *step)
+{
+    for (int i = 1; i < STEP_INPUTS; i++)
+        if (is_unknown(launcher, step->in[i]))
             return true;
-    }
     return false;
 }
 
-/* Compiles, lists or binds the kernels of a step, if it needs any. Errors are ignored: the run
- * itself reports them. */
-static void compile_step(struct launcher *launcher, const struct step *step)
+/* Prepares the kernels of a step, if it needs any: the launcher lists, binds or compiles them.
+ * Errors are ignored, because the run reports them. A step that is not prepared counts as one that
+ * writes its output: then later steps do not wait for its elements. */
+static void prepare_step(struct launcher *launcher, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     if (step_functions[step->kind] != device_executor_kernel ||
         step_is_left_out(step, launcher->device) || step_obstacle(step, launcher->device))
         return;
     if (device_executor_clears(launcher->device, step) ||
-        (launcher_only_binds(launcher) && awaits_data(launcher, step)))
+        (launcher_only_binds(launcher) && depends_on_unknown(launcher, step)))
         launcher_storage_written(launcher, step->out->storage);
     else
         (void)!launch_step(launcher, step, step, &error);
@@ -229,8 +237,8 @@ static void keep_contents(struct launcher *launcher, const struct step *step)
         free(copy);
 }
 
-/* Chooses the launches of all steps as in a run, but only passes them to `list`. Uploads come
- * first, so that tables have their right sizes. */
+/* Chooses the launches of all steps as in a run, and passes them to launcher->list instead of the
+ * device. Uploads come first, so that tables have their right sizes. */
 static void list_launches(struct launcher *launcher)
 {
     const struct plan *plan = launcher->plan;
@@ -238,7 +246,7 @@ static void list_launches(struct launcher *launcher)
         if (is_kept(launcher, &plan->steps[i]))
             keep_contents(launcher, &plan->steps[i]);
     for (size_t i = 0; i < plan->step_count; i++)
-        compile_step(launcher, &plan->steps[i]);
+        prepare_step(launcher, &plan->steps[i]);
 }
 
 /* Lists the programs of a plan for child processes to build. */
@@ -254,15 +262,16 @@ void device_executor_list_programs(const void *listed, struct healcl_device *dev
     launcher_release(&launcher);
 }
 
-/* For list: builds the kernel of a launch. NULL: the run tries again, and reports why it fails. */
+/* A launcher's `list`: builds the kernel of a launch. NULL: the run tries again, and reports why it
+ * fails. */
 static struct kernel *attach(void *context, const struct launch *launch)
 {
     struct kernel *kernel;
     return device_attach(context, launch, &kernel, NULL) == HEALCL_OK ? kernel : NULL;
 }
 
-/* Binds the steps of a plan that runs again, before its first run. Not those whose kernels depend
- * on data that only come with a run. */
+/* Chooses and builds the kernels of all steps, so that the first run only enqueues them, as later
+ * runs do. Steps that depend on elements of a run's inputs are left to the first run. */
 void device_executor_bind(struct executor *executor)
 {
     struct launcher *launcher = device_executor_launcher(executor);
@@ -274,10 +283,10 @@ void device_executor_bind(struct executor *executor)
     list_launches(launcher);
     launcher->list = NULL;
     derived_forget_listed(launcher);
-    device->programs->manifest_is_wrong = false;
+    device->programs->manifest_is_wrong = false; /* the run finds that itself */
 }
 
-/* The first program of a plan, and whether later launches use another one. */
+/* The first program of a plan, and whether a later launch uses another one. */
 struct first_program {
     uint64_t hash; /* 0: there is none yet */
     bool differs;
@@ -293,32 +302,41 @@ static struct kernel *note_program(void *context, const struct launch *launch)
     return NULL;
 }
 
+/* The number of the last step that uses another program than the plan's first launch does. The
+ * number of steps if there is none. Nothing is compiled yet. */
+static size_t last_step_of_other_program(struct launcher *launcher)
+{
+    const struct plan *plan = launcher->plan;
+    struct first_program first = {.hash = 0};
+    launcher->list = note_program;
+    launcher->list_context = &first;
+    for (size_t i = 0; i < plan->step_count && first.hash == 0; i++)
+        prepare_step(launcher, &plan->steps[i]);
+    size_t step = plan->step_count;
+    first.differs = false; /* the first step alone may use several programs */
+    while (step > 0 && !first.differs)
+        prepare_step(launcher, &plan->steps[--step]);
+    launcher->list = NULL;
+    derived_forget_listed(launcher);
+    return first.differs ? step : plan->step_count;
+}
+
 /* Compiles the plan's kernels while another process begins to run it. That process compiles from
- * the first step on, so this one begins with the last step. The very first program is built by the
- * other process now: until a step needs another program, steps are left for later. */
+ * the first step on, so this one compiles from the last step on. The other process is building the
+ * plan's first program now: this one begins with a step of another program. */
 void device_executor_compile_ahead(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
     struct launcher *launcher = &self->launcher;
     const struct plan *plan = launcher->plan;
-    struct first_program first = {.hash = 0};
     launcher->device->programs->keeps_failures = true;
     for (size_t i = 0; i < plan->step_count; i++)
         if (is_kept(launcher, &plan->steps[i]))
             (void)!device_executor_upload(self, &plan->steps[i], NULL);
-    launcher->list = note_program;
-    launcher->list_context = &first;
-    for (size_t i = 0; i < plan->step_count && first.hash == 0; i++)
-        compile_step(launcher, &plan->steps[i]);
-    /* From the end: the last step with another program. So far, programs are only listed. */
-    size_t begin = plan->step_count;
-    for (first.differs = false; begin > 0 && !first.differs; begin--)
-        compile_step(launcher, &plan->steps[begin - 1]);
-    launcher->list = NULL;
-    derived_forget_all(launcher); /* the tables have no memory */
+    const size_t begin = last_step_of_other_program(launcher);
     launcher->device->programs->ahead.is_on = true;
-    if (first.differs)
-        compile_step(launcher, &plan->steps[begin]);
+    if (begin < plan->step_count)
+        prepare_step(launcher, &plan->steps[begin]);
     for (size_t i = plan->step_count; i-- > 0;)
-        compile_step(launcher, &plan->steps[i]);
+        prepare_step(launcher, &plan->steps[i]);
 }
