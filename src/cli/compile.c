@@ -16,9 +16,9 @@ struct compile_command {
     struct command_job job; /* its file: the current transcript, or NULL */
     const char *output, *emit, *target, *from;
     bool cache;
-    glob_t bundled;          /* cache: the bundled files, if none is named */
-    struct package *package; /* the package being made; cache: what is stored */
-    char *directory;         /* of cached files */
+    glob_t bundled;                  /* cache: the bundled files, if none is named */
+    struct package *package;         /* the package being made; cache: what is stored */
+    char directory[CACHE_PATH_SIZE]; /* of cached files */
 };
 
 /* Runs a transcript and verifies it, to build all programs that it needs. */
@@ -361,8 +361,7 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
         self->job.file_count = self->bundled.gl_pathc;
     }
     TRY(open_device(self, error));
-    self->directory = cache_directory();
-    if (!self->directory)
+    if (!cache_directory(self->directory))
         FAIL(error, HEALCL_USAGE, "there is no folder for programs: set HEALCL_CACHE_DIR to one");
     TRY(run_files(self, error));
     self->job.device->programs->keeps_binaries = false; /* take_binaries stores them */
@@ -462,7 +461,6 @@ static int prepare(const struct command *command, void *context)
 static void release_compile(void *context)
 {
     struct compile_command *self = context;
-    free(self->directory);
     package_free(self->package);
     globfree(&self->bundled);
 }

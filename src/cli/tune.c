@@ -146,13 +146,11 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
 /* Checks that the choice can be stored before anything is measured. */
 static enum healcl_status check_cache(struct healcl_error *error)
 {
-    char *directory = cache_directory();
-    const bool can = !directory || cache_can_write();
-    if (!can)
-        (void)ERROR(error, HEALCL_USAGE, "cannot store a choice in " PATH_FORMAT ": %s", directory,
-                    strerror(errno));
-    free(directory);
-    return can ? HEALCL_OK : HEALCL_USAGE;
+    char directory[CACHE_PATH_SIZE];
+    if (cache_directory(directory) && !cache_can_write())
+        FAIL(error, HEALCL_USAGE, "cannot store a choice in " PATH_FORMAT ": %s", directory,
+             strerror(errno));
+    return HEALCL_OK;
 }
 
 static enum healcl_status tune(void *context, struct healcl_error *error)

@@ -124,9 +124,9 @@ void binaries_decide(struct healcl_device *device)
     const char *forced = getenv("HEALCL_KEEP_BINARIES");
     const bool is_worth_it = (forced && *forced) || device->info.binaries_are_cheap ||
                              !(device->info.type & CL_DEVICE_TYPE_CPU);
-    char *directory = cache_directory();
-    device->programs->keeps_binaries = directory && is_worth_it && !device->programs->package;
-    free(directory);
+    char directory[CACHE_PATH_SIZE];
+    device->programs->keeps_binaries =
+        is_worth_it && !device->programs->package && cache_directory(directory);
 }
 
 /* ---------------------------------------------------------------- in a package */

@@ -71,12 +71,13 @@ static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_
         return;
     for (size_t i = 0; i < device->pool_count; i++) {
         const struct buffer pooled = device->pool[i];
-        if (device->bytes_live <= bytes || (pooled.place > 0 && !places_too)) {
+        const bool may_go = pooled.place == 0 || places_too;
+        if (may_go && device->bytes_live > bytes) {
+            device->bytes_pooled -= pooled.allocated;
+            release_pooled(device, &pooled);
+        } else {
             device->pool[kept_count++] = pooled;
-            continue;
         }
-        device->bytes_pooled -= pooled.allocated;
-        release_pooled(device, &pooled);
     }
     device->pool_count = kept_count;
 }
@@ -135,28 +136,37 @@ static bool is_idle(const struct healcl_device *device, const struct buffer *poo
 
 enum pooled_kind { WHOLE_BUFFER, PART_OF_SLAB };
 
-/* Takes the best-fitting buffer of a kind out of the pool, the most recent one if several fit. It
- * may be up to a quarter larger than needed. fresh: commands must no longer use it. Buffers with a
- * place are not taken. */
+/* Whether a pooled buffer can be reused for `bytes` bytes. It may be up to a quarter larger than
+ * needed. fresh: commands must no longer use it. Buffers with a place are reserved for it. */
+static bool can_reuse(const struct healcl_device *device, const struct buffer *pooled,
+                      uint64_t bytes, bool fresh, enum pooled_kind kind)
+{
+    const uint64_t slack = bytes >> SLACK_SHIFT;
+    if (kind != (pooled->slab ? PART_OF_SLAB : WHOLE_BUFFER) || pooled->place > 0)
+        return false;
+    if (fresh && !is_idle(device, pooled))
+        return false;
+    return pooled->allocated >= bytes && pooled->allocated - bytes <= slack;
+}
+
+/* Takes the smallest buffer that can be reused out of the pool, the most recent one if several are
+ * equally small. Returns false if there is none. */
 static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh,
                         enum pooled_kind kind, struct buffer *taken)
 {
     struct buffer *best = NULL;
     for (size_t i = device->pool_count; i-- > 0;) {
         struct buffer *pooled = &device->pool[i];
-        if (pooled->allocated < bytes || pooled->allocated > bytes + (bytes >> SLACK_SHIFT) ||
-            (fresh && !is_idle(device, pooled)) || pooled->place > 0 ||
-            kind != (pooled->slab ? PART_OF_SLAB : WHOLE_BUFFER))
+        if (!can_reuse(device, pooled, bytes, fresh, kind))
             continue;
         if (!best || pooled->allocated < best->allocated)
             best = pooled;
         if (best->allocated == bytes)
             break; /* no other can fit better */
     }
-    if (!best)
-        return false;
-    take_out(device, best, taken);
-    return true;
+    if (best)
+        take_out(device, best, taken);
+    return best != NULL;
 }
 
 /* ---------------------------------------------------------------- memory */
@@ -205,6 +215,18 @@ static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
                                        bytes > device->bound.bytes - device->bytes_live);
 }
 
+/* Frees pooled buffers, places' too, until at most `bytes` bytes are allocated or the pool is
+ * empty. Waits for commands, so that the memory is free at once. */
+static enum healcl_status trim_idle_pool(struct healcl_device *device, uint64_t bytes,
+                                         struct healcl_error *error)
+{
+    if (device->pool_count == 0)
+        return HEALCL_OK;
+    TRY_CL(error, "clFinish", device_finish_compute(device));
+    trim_pool(device, bytes, true);
+    return HEALCL_OK;
+}
+
 /* Makes room for `bytes` more bytes below the limit on the device's memory. First frees pooled
  * buffers. If that is not enough, has the executor move tensors to the host, and frees the buffers
  * that become pooled by that. */
@@ -212,16 +234,14 @@ static enum healcl_status keep_bound(struct healcl_device *device, uint64_t byte
                                      struct healcl_error *error)
 {
     const struct memory_bound *bound = &device->bound;
-    const uint64_t limit_before = bound->bytes > bytes ? bound->bytes - bytes : 0;
-    for (int attempt = 0; attempt < 2 && is_beyond_bound(device, bytes); attempt++) {
-        if (attempt > 0)
-            TRY(bound->make_room(bound->context, device->bytes_live - limit_before, error));
-        if (device->pool_count == 0)
-            continue;
-        TRY_CL(error, "clFinish", device_finish_compute(device)); /* the memory is free at once */
-        trim_pool(device, limit_before, true);
-    }
-    return HEALCL_OK;
+    const uint64_t most_before = bound->bytes > bytes ? bound->bytes - bytes : 0;
+    if (!is_beyond_bound(device, bytes))
+        return HEALCL_OK;
+    TRY(trim_idle_pool(device, most_before, error));
+    if (!is_beyond_bound(device, bytes))
+        return HEALCL_OK;
+    TRY(bound->make_room(bound->context, device->bytes_live - most_before, error));
+    return trim_idle_pool(device, most_before, error);
 }
 
 /* Allocates memory by OpenCL or by the caller's allocator. data: its initial contents, `bytes`

@@ -31,23 +31,35 @@ static char *build_log(struct healcl_device *device, cl_program id, const char *
     return NULL;
 }
 
+/* Finds the first line of a compiler's messages that contains the word "error". Returns its start,
+ * or "". *length: its length without the newline. */
+static const char *find_error_line(const char *messages, int *length)
+{
+    const char *start = strstr(messages, "error");
+    *length = 0;
+    if (!start)
+        return "";
+    while (start > messages && start[-1] != '\n')
+        start--;
+    *length = (int)strcspn(start, "\n");
+    return start;
+}
+
 /* Sets the error of a failed build. The message has the compiler's first line with "error",
- * error->detail all of its output. */
+ * error->detail all of its output behind the options. */
 static enum healcl_status build_error(struct healcl_device *device,
                                       const struct device_program *program, cl_program id,
                                       const char *options, cl_int code, struct healcl_error *error)
 {
     char head[LAUNCH_OPTIONS_SIZE + 280];
+    int length;
     if (!error)
         return HEALCL_DEVICE;
     snprintf(head, sizeof head, "built with %s\n", options);
     char *log = build_log(device, id, head);
-    const char *line = log ? strstr(log + strlen(head), "error") : NULL;
-    while (line && line[-1] != '\n') /* back to the line's start; the head ends with '\n' */
-        line--;
+    const char *line = find_error_line(log ? log + strlen(head) : "", &length);
     (void)ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s%s%.*s", program->name,
-                device->info.name, opencl_error_name(code), line ? ": " : "",
-                line ? (int)strcspn(line, "\n") : 0, line ? line : "");
+                device->info.name, opencl_error_name(code), length > 0 ? ": " : "", length, line);
     error->opencl_code = code;
     error->detail = log;
     return HEALCL_DEVICE;
@@ -60,14 +72,16 @@ static void keep_warnings(struct healcl_device *device, const struct device_prog
                           cl_program id)
 {
     struct device_programs *programs = device->programs;
-    const size_t used = programs->warnings ? strlen(programs->warnings) : 0;
-    char *log = build_log(device, id, ""), file[PROGRAM_LINE_SIZE];
+    const char *known = programs->warnings ? programs->warnings : "";
+    const size_t known_length = strlen(known);
+    char file[PROGRAM_LINE_SIZE];
     snprintf(file, sizeof file, "%.*s", (int)strcspn(program->name, "@"), program->name);
-    if (log && strstr(log, file) && strstr(log, "warning") &&
-        !(used > 0 && strstr(programs->warnings, log))) {
-        char *longer = realloc(programs->warnings, used + strlen(log) + 1);
+    char *log = build_log(device, id, "");
+    const bool is_about_source = log && strstr(log, file) && strstr(log, "warning");
+    if (is_about_source && !strstr(known, log)) {
+        char *longer = realloc(programs->warnings, known_length + strlen(log) + 1);
         if (longer) {
-            strcpy(longer + used, log);
+            strcpy(longer + known_length, log);
             programs->warnings = longer;
         }
     }
@@ -264,18 +278,19 @@ static int by_name(const void *a, const void *b)
  * others lose the user that program_find has counted for the list. */
 static void keep_missing(struct healcl_device *device, struct builds *builds)
 {
-    const size_t listed = builds->count;
-    builds->count = 0;
-    for (size_t i = 0; i < listed; i++) {
+    size_t missing_count = 0;
+    for (size_t i = 0; i < builds->count; i++) {
         struct device_program *program = builds->items[i];
         (void)pthread_mutex_lock(&device->shared->lock);
         const bool is_built = program->id != NULL;
         (void)pthread_mutex_unlock(&device->shared->lock);
-        if (is_built || !*program->binary_name || cache_has(program->binary_name))
-            program_leave(device, program);
+        const bool can_be_cached = *program->binary_name != 0;
+        if (!is_built && can_be_cached && !cache_has(program->binary_name))
+            builds->items[missing_count++] = program;
         else
-            builds->items[builds->count++] = program;
+            program_leave(device, program);
     }
+    builds->count = missing_count;
     qsort(builds->items, builds->count, sizeof *builds->items, by_name);
 }
 
@@ -328,6 +343,17 @@ void device_build_beside(struct healcl_device *device, char *const *arguments, s
     }
 }
 
+/* Whether child processes can build programs for this handle, and are worth it. They find programs
+ * by name in cl/, so those of a package or of tests are not for them. They leave binaries in the
+ * cache. */
+static bool can_build_ahead(const struct healcl_device *device)
+{
+    const struct device_programs *programs = device->programs;
+    if (!programs->builder || programs->package || programs->added)
+        return false;
+    return device->tuning.builds_at_once > 1 && programs->keeps_binaries && cache_can_write();
+}
+
 /* Starts child processes that build the plan's missing programs, if that is worth it and their
  * binaries can be cached. The list waits in child_builds until the run needs its first program. Any
  * failure only means that programs are built later, one by one. */
@@ -335,8 +361,7 @@ void device_build_ahead(struct healcl_device *device, const struct program_liste
                         struct trace *trace)
 {
     struct device_programs *programs = device->programs;
-    if (!lister->list || !programs->builder || device->tuning.builds_at_once == 1 ||
-        programs->package || programs->added || !programs->keeps_binaries || !cache_can_write())
+    if (!lister->list || !can_build_ahead(device))
         return;
     programs->child_builds = calloc(1, sizeof *programs->child_builds);
     if (!programs->child_builds)
@@ -371,17 +396,19 @@ static void build_missing_of_plan(struct healcl_device *device, const struct dev
 {
     struct device_programs *programs = device->programs;
     const struct program_lister lister = programs->lister;
+    const bool has_begun = programs->child_builds != NULL;
     /* Sources of vendors (text) and packages are not built by child processes. */
-    if (!lister.list || first->text || programs->package ||
-        (!programs->child_builds && *first->binary_name && cache_has(first->binary_name)))
+    if (!lister.list || first->text || programs->package)
+        return;
+    if (!has_begun && *first->binary_name && cache_has(first->binary_name))
         return;
     programs->lister.list = NULL; /* only once */
-    if (!programs->child_builds)
+    if (!has_begun)
         device_build_ahead(device, &lister, device->trace);
-    if (!programs->child_builds)
-        return;
-    end_builds(device);
-    device_build_abandon(device);
+    if (programs->child_builds) {
+        end_builds(device);
+        device_build_abandon(device);
+    }
 }
 
 /* Makes a program ready for use. Another handle may have built it, or failed to: then its result is
@@ -455,14 +482,13 @@ static enum healcl_status build_kernel(struct healcl_device *device, const struc
     return status;
 }
 
-/* The kernel of a launch, built if necessary. kernel_find moves it to the front of the handle's
- * list, where this function takes it from. The device owns it. */
+/* The kernel of a launch, built if necessary. The device owns it. */
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error)
 {
+    struct kernel *found;
     *kernel = NULL;
-    TRY(kernel_find(device, launch, error));
-    struct kernel *found = device->programs->kernels;
+    TRY(kernel_find(device, launch, &found, error));
     if (!found->id)
         TRY(build_kernel(device, launch, found, error));
     *kernel = found;

@@ -15,39 +15,32 @@ static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
 
 /* ---------------------------------------------------------------- names */
 
-/* Joins a folder's path and a name to "<folder>/<name>", in new memory. NULL: no memory. */
-static char *join_path(const char *folder, const char *name)
-{
-    const size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s/%s", folder, name);
-    return path;
-}
-
-/* The folder of cached files in new memory, or NULL if nothing is cached. An empty HEALCL_CACHE_DIR
- * turns caching off. Relative paths in XDG_CACHE_HOME and HOME are ignored, as the XDG
- * specification says. */
-char *cache_directory(void)
+/* Writes the path of the folder of cached files. Returns false if nothing is cached, or the path is
+ * too long. An empty HEALCL_CACHE_DIR turns caching off. Relative paths in XDG_CACHE_HOME and HOME
+ * are ignored, as the XDG specification says. */
+bool cache_directory(char path[CACHE_PATH_SIZE])
 {
     const char *healcl_folder = getenv("HEALCL_CACHE_DIR");
-    if (healcl_folder)
-        return *healcl_folder ? strdup(healcl_folder) : NULL;
     const char *user_folder = getenv("XDG_CACHE_HOME");
-    if (user_folder && *user_folder == '/')
-        return join_path(user_folder, "healcl");
     const char *home = getenv("HOME");
-    return home && *home == '/' ? join_path(home, ".cache/healcl") : NULL;
+    int length = 0;
+    if (healcl_folder)
+        length = snprintf(path, CACHE_PATH_SIZE, "%s", healcl_folder);
+    else if (user_folder && *user_folder == '/')
+        length = snprintf(path, CACHE_PATH_SIZE, "%s/healcl", user_folder);
+    else if (home && *home == '/')
+        length = snprintf(path, CACHE_PATH_SIZE, "%s/.cache/healcl", home);
+    return length > 0 && length < CACHE_PATH_SIZE;
 }
 
-/* The path of a cached file in new memory, whether the file exists or not. NULL if nothing is
- * cached, or memory runs out. */
-static char *cache_path(const char *name)
+/* Writes the path of a cached file, whether the file exists or not. Returns false if nothing is
+ * cached, or the path is too long. */
+static bool cache_path(const char *name, char path[CACHE_PATH_SIZE])
 {
-    char *folder = cache_directory();
-    char *path = folder ? join_path(folder, name) : NULL;
-    free(folder);
-    return path;
+    if (!cache_directory(path))
+        return false;
+    const size_t length = strlen(path), rest = CACHE_PATH_SIZE - length;
+    return (size_t)snprintf(path + length, rest, "/%s", name) < rest;
 }
 
 /* Variables that drivers' compilers read. Other options produce other code, which may be several
@@ -107,24 +100,22 @@ bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes)
  * if it is missing or damaged: the caller then computes the contents again. */
 unsigned char *cache_read(const char *name, size_t *bytes)
 {
-    char *path = cache_path(name);
+    char path[CACHE_PATH_SIZE];
     unsigned char *data = NULL;
-    if (path && file_read(path, CACHE_FILE_BYTES_MOST, &data, bytes, NULL) == HEALCL_OK &&
+    if (cache_path(name, path) &&
+        file_read(path, CACHE_FILE_BYTES_MOST, &data, bytes, NULL) == HEALCL_OK &&
         !cache_take_contents(name, data, bytes)) {
         free(data);
         data = NULL;
     }
-    free(path);
     return data;
 }
 
 /* Whether a file is cached under this name. Its contents are not checked. */
 bool cache_has(const char *name)
 {
-    char *path = cache_path(name);
-    const bool has = path && access(path, R_OK) == 0;
-    free(path);
-    return has;
+    char path[CACHE_PATH_SIZE];
+    return cache_path(name, path) && access(path, R_OK) == 0;
 }
 
 /* Reads a cached text into a fixed array of `size` bytes, and ends it with a 0. Returns false if
@@ -159,12 +150,11 @@ static void make_folders(char *path)
  * make_folders creates the folder itself too. */
 bool cache_can_write(void)
 {
-    char *path = cache_path("");
-    if (path)
-        make_folders(path);
-    const bool can_write = path && access(path, W_OK) == 0;
-    free(path);
-    return can_write;
+    char path[CACHE_PATH_SIZE];
+    if (!cache_path("", path))
+        return false;
+    make_folders(path);
+    return access(path, W_OK) == 0;
 }
 
 /* Writes the first line and the contents. new_file_commit renames the file when it is complete, and
@@ -186,45 +176,39 @@ static enum healcl_status cache_write_file(const char *path, const char *name, c
 enum healcl_status cache_write(const char *name, const void *data, size_t bytes, char **path,
                                struct healcl_error *error)
 {
-    char *folder = cache_directory();
+    char file[CACHE_PATH_SIZE];
     if (path)
         *path = NULL;
-    if (!folder)
+    if (!cache_path(name, file))
         return HEALCL_OK;
-    char *file = join_path(folder, name);
-    free(folder);
-    NEED_MEMORY(file, error);
     make_folders(file);
-    enum healcl_status status = cache_write_file(file, name, data, bytes, error);
-    if (path && status == HEALCL_OK)
-        *path = file;
-    else
-        free(file);
-    return status;
+    TRY(cache_write_file(file, name, data, bytes, error));
+    if (path) {
+        *path = strdup(file);
+        NEED_MEMORY(*path, error);
+    }
+    return HEALCL_OK;
 }
 
 /* Locks the folder of cached files against other processes. Returns an open file that holds the
  * lock until it is closed, or -1 if the folder cannot be written. */
 int cache_lock(void)
 {
-    char *path = cache_path("lock");
-    int file = -1;
-    if (path) {
-        make_folders(path);
-        file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    }
+    char path[CACHE_PATH_SIZE];
+    if (!cache_path("lock", path))
+        return -1;
+    make_folders(path);
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     /* Fails on file systems without locks: processes may then undo each other's changes. */
     if (file >= 0)
         (void)flock(file, LOCK_EX);
-    free(path);
     return file;
 }
 
 /* Removes a cached file, if it exists. Failure is harmless: readers check each file. */
 void cache_remove(const char *name)
 {
-    char *path = cache_path(name);
-    if (path)
+    char path[CACHE_PATH_SIZE];
+    if (cache_path(name, path))
         (void)unlink(path);
-    free(path);
 }

@@ -14,11 +14,11 @@
 #include "core/hash.h"
 #include "opencl/device.h"
 
-enum { CACHE_NAME_SIZE = 16 + HASH_SIZE, CACHE_HEAD_SIZE = 160 };
+enum { CACHE_NAME_SIZE = 16 + HASH_SIZE, CACHE_HEAD_SIZE = 160, CACHE_PATH_SIZE = 4096 };
 
-/* The folder: HEALCL_CACHE_DIR, else healcl in XDG_CACHE_HOME, else ~/.cache/healcl. NULL: nothing
- * is cached. Freed with free(). */
-char *cache_directory(void);
+/* Writes the folder's path: HEALCL_CACHE_DIR, else healcl in XDG_CACHE_HOME, else ~/.cache/healcl.
+ * Returns false if nothing is cached: the folder is "", or unknown, or its path is too long. */
+bool cache_directory(char path[CACHE_PATH_SIZE]);
 
 /* Names a file that depends on texts, the device and its driver, and environment variables that
  * drivers' compilers read. kind has at most 15 characters. */

@@ -24,23 +24,23 @@ static cl_int event_time(const struct healcl_device *device, cl_event event,
     return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
 }
 
-/* Adds the time between the moment when a first launch could begin and its start: PoCL compiles the
- * kernel then. It could begin once it was submitted and the command before it had ended. */
+/* Adds the time that a driver took to begin a kernel's first launch, because PoCL compiles the
+ * kernel then. It begins when the launch was submitted and the command before it had ended. before:
+ * that command, or NULL. */
 static cl_int read_first_launch(struct healcl_device *device, const struct command *before,
                                 const struct command *command)
 {
-    cl_ulong could_begin = 0;
-    cl_int code = event_time(device, command->event, CL_PROFILING_COMMAND_SUBMIT, &could_begin);
+    cl_ulong submitted = 0;
+    cl_int code = event_time(device, command->event, CL_PROFILING_COMMAND_SUBMIT, &submitted);
     if (code != CL_SUCCESS)
         return code;
-    if (could_begin < command->queued)
-        could_begin = command->queued;
+    cl_ulong could_begin = submitted > command->queued ? submitted : command->queued;
     if (before && could_begin < before->end)
         could_begin = before->end;
-    if (could_begin == 0 || could_begin >= command->start)
-        return CL_SUCCESS;
-    device->first_launch_nanoseconds += command->start - could_begin;
-    trace_place(device->trace, command->first_span, CLOCK_DEVICE, could_begin, command->start);
+    if (could_begin > 0 && could_begin < command->start) {
+        device->first_launch_nanoseconds += command->start - could_begin;
+        trace_place(device->trace, command->first_span, CLOCK_DEVICE, could_begin, command->start);
+    }
     return CL_SUCCESS;
 }
 
@@ -222,12 +222,13 @@ static enum healcl_status await_log(struct healcl_device *device, struct command
 static struct launch_times times_of(const struct command *command, const struct command *before)
 {
     struct launch_times times = {.tag = command->tag, .running = command->nanoseconds};
-    if (!before || before->end == 0 || command->start <= before->end)
+    const bool has_gap = before && before->end > 0 && before->end < command->start;
+    if (!has_gap)
         return times;
     /* A driver that does not report when a command was queued gives 0: it was queued in time. */
-    uint64_t could_begin = command->queued > before->end ? command->queued : before->end;
-    times.without_command = could_begin - before->end;
-    times.not_begun = command->start > could_begin ? command->start - could_begin : 0;
+    const uint64_t queued = command->queued > before->end ? command->queued : before->end;
+    times.without_command = queued - before->end;
+    times.not_begun = command->start > queued ? command->start - queued : 0;
     return times;
 }
 
@@ -298,9 +299,10 @@ static enum healcl_status device_read_clocks(struct healcl_device *device, struc
     for (int i = 0; i < CLOCK_READINGS && status == HEALCL_OK; i++) {
         struct clock_pair pair = {0};
         status = read_clocks_once(device, memory, &pair, error);
+        if (i == 0)
+            first_time = pair.device;
         if (i == 0 || pair.error < best->error)
             *best = pair;
-        first_time = i == 0 ? pair.device : first_time; /* of the device's clock */
         *advance = pair.device > first_time;
     }
     (void)device->cl->clReleaseMemObject(memory);

@@ -45,8 +45,8 @@ struct command_use {
 void overlap_begin(struct healcl_device *device, const struct command_use *use,
                    struct awaited_events *awaited);
 
-/* Must be called after the command of overlap_begin was enqueued. Takes over its event, which must
- * not be NULL if device->commands_overlap is set. */
+/* Must be called after the command of overlap_begin was enqueued, if device->commands_overlap is
+ * set. Takes over its event. */
 void overlap_end(struct healcl_device *device, cl_event event);
 
 /* Forgets all commands: they have ended. */
@@ -205,10 +205,10 @@ enum healcl_status binary_load_packaged(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- share.c */
 
-/* Makes the kernel of a launch the first one of device->programs->kernels. If it is new, its
- * program may still have to be built. */
+/* Finds the kernel of a launch, or adds it, and makes it the first one of
+ * device->programs->kernels. If it is new, its program may still have to be built. */
 enum healcl_status kernel_find(struct healcl_device *device, const struct launch *launch,
-                               struct healcl_error *error);
+                               struct kernel **found, struct healcl_error *error);
 
 /* Finds the program of a launch among those of the context, or adds it. It gets a user:
  * program_leave. */

@@ -1,9 +1,8 @@
 /* What a device notes for its users: lines of a log, warnings, and what it lacks. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/array.h"
+#include "core/format.h"
 #include "opencl/programs.h"
 
 /* Formats one line and passes it to the caller's log function, if the caller gave one. */
@@ -12,10 +11,7 @@ void device_log(const struct healcl_device *device, const char *format, ...)
     char line[512];
     if (!device->options.log)
         return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(line, sizeof line, format);
     device->options.log(device->options.log_context, line);
 }
 

@@ -4,6 +4,7 @@
 #include "opencl/package.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zip.h>
@@ -31,7 +32,6 @@ void package_free(struct package *package)
     for (size_t i = 0; i < package->member_count; i++)
         free(package->members[i].data);
     free(package->members);
-    free(package->path);
     cJSON_Delete(package->manifest);
     free(package);
 }
@@ -269,12 +269,7 @@ enum healcl_status package_read(const char *path, struct package **package,
     enum healcl_status status = package_read_zip(data, bytes, package, error);
     free(data);
     if (status == HEALCL_OK)
-        (*package)->path = strdup(path);
-    if (status == HEALCL_OK && !(*package)->path) {
-        package_free(*package);
-        *package = NULL;
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    }
+        snprintf((*package)->path, sizeof(*package)->path, "%s", path);
     if (status == HEALCL_REFUSED)
         error_prefix(error, "package " PATH_FORMAT ": ", path);
     return status;

@@ -25,7 +25,7 @@ struct package_member {
 };
 
 struct package {
-    char *path;
+    char path[512]; /* for messages: it may be cut */
     struct cJSON *manifest;
     struct package_member *members;
     size_t member_count;

@@ -103,9 +103,9 @@ struct device_program {
     uint64_t hash;  /* of the next four fields */
     char *name, *options;
     size_t local_size;
-    uint64_t arguments;                /* kernel_arguments_hash of the launches that use it */
-    char *all_options;                 /* as passed to the compiler */
-    char key[HASH_SIZE];               /* a hash of those and of its texts */
+    uint64_t arguments; /* kernel_arguments_hash of the launches that use it */
+    char all_options[LAUNCH_OPTIONS_SIZE + 128]; /* as passed to the compiler */
+    char key[HASH_SIZE];                         /* a hash of those and of its texts */
     char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not cached */
     const char *text; /* source of a manifest's program, which owns it; NULL: found by name */
     cl_program id;    /* NULL: it is not built */

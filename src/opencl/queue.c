@@ -115,22 +115,22 @@ void overlap_begin(struct healcl_device *device, const struct command_use *use,
     if (!device->commands_overlap)
         return;
     struct recent_command *command = &recent->commands[recent->count];
-    command->waits_for = 0;
+    const bool is_full = recent->count >= device->tuning.launches_at_once;
+    command->is_barrier = use->argument_count == 0 || is_full;
     command->kernel = use->kernel;
     command->groups = use->groups;
-    command->is_barrier =
-        use->argument_count == 0 || recent->count >= device->tuning.launches_at_once;
     if (!command->is_barrier)
         note_accesses(command, use->argument_count, use->arguments);
+    uint32_t waits_for = 0; /* bit i: recent command i, or one that waits for it, is awaited */
     for (uint32_t i = recent->count; i-- > 0;) {
         const struct recent_command *before = &recent->commands[i];
-        /* Bit i of waits_for: an event that is awaited already comes after command i. */
-        const bool is_awaited = command->waits_for >> i & 1;
-        if (!is_awaited && must_be_ordered(before, command)) {
-            awaited->events[awaited->count++] = before->event;
-            command->waits_for |= before->waits_for | 1u << i;
-        }
+        const bool comes_after = waits_for >> i & 1;
+        if (comes_after || !must_be_ordered(before, command))
+            continue;
+        awaited->events[awaited->count++] = before->event;
+        waits_for |= before->waits_for | 1u << i;
     }
+    command->waits_for = waits_for;
 }
 
 /* Keeps the command of overlap_begin as a recent one, with its event. A barrier replaces all
@@ -138,8 +138,6 @@ void overlap_begin(struct healcl_device *device, const struct command_use *use,
 void overlap_end(struct healcl_device *device, cl_event event)
 {
     struct recent_commands *recent = device->recent;
-    if (!device->commands_overlap)
-        return;
     struct recent_command *command = &recent->commands[recent->count];
     if (command->is_barrier) {
         overlap_forget(device);
@@ -324,9 +322,20 @@ static void set_marker(struct healcl_device *device)
     (void)cl->clFlush(device->compute);
 }
 
+/* Whether the commands before a handle's marker have ended. True without a marker, and if the
+ * device fails: the caller's next call gets the error. */
+static bool marker_has_ended(const struct healcl_device *device)
+{
+    cl_int state = CL_COMPLETE;
+    if (!device->marker)
+        return true;
+    const cl_int code = device->cl->clGetEventInfo(
+        device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    return code != CL_SUCCESS || state <= CL_COMPLETE; /* an error code is negative */
+}
+
 /* Whether all commands of a handle have ended, without waiting. is_new: commands were enqueued
- * since the last call, so a new marker is needed. A device that fails counts as done: the caller's
- * next call gets the error. */
+ * since the last call, so a new marker is needed. */
 bool device_poll(struct healcl_device *device, bool is_new)
 {
     struct device_context *shared = device->shared;
@@ -337,11 +346,7 @@ bool device_poll(struct healcl_device *device, bool is_new)
     if (!has_ended) {
         if (is_new || !device->marker)
             set_marker(device);
-        cl_int state = CL_COMPLETE;
-        has_ended = !device->marker ||
-                    device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                               sizeof state, &state, NULL) != CL_SUCCESS ||
-                    state <= CL_COMPLETE; /* an error code is negative */
+        has_ended = marker_has_ended(device);
     }
     if (turns)
         pthread_mutex_unlock(&shared->turn);

@@ -283,39 +283,44 @@ void device_listing_release(struct device_listing *listing)
     *listing = (struct device_listing){.devices = NULL};
 }
 
-enum { MISSING_SIZE = 400 };
-
-/* Writes what a platform without a device may lack: "; HOME is not set: ...". Returns false if
- * nothing is missing. PoCL lists no device if it cannot write its cache. It looks for the cache's
- * folder in these three variables, in this order. */
-static bool find_missing(char text[MISSING_SIZE])
+/* Whether a folder exists and files can be created in it, or whether it can be created. Tries that
+ * in the nearest parent that exists: access() would claim that root can write to /proc. */
+static bool can_use_folder(const char *folder)
 {
-    static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
-    const char hint[] = "set POCL_CACHE_DIR to a folder for PoCL's cache";
-    char path[4096];
+    char path[4096], trial[sizeof path + 16];
     struct stat info;
-    size_t i = 0;
-    snprintf(text, MISSING_SIZE, "%s", opencl_missing());
-    if (*text)
-        return true;
-    while (i < 2 && !getenv(variables[i]))
-        i++;
-    const char *folder = getenv(variables[i]);
-    if (!folder)
-        return snprintf(text, MISSING_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
-    /* PoCL creates missing folders: what counts is the nearest parent that exists. */
     snprintf(path, sizeof path, "%s", folder);
     for (char *slash = path; slash && stat(path, &info) != 0;) {
         slash = strrchr(path, '/');
         if (slash)
             *slash = 0;
     }
-    char trial[4096 + 16];
     snprintf(trial, sizeof trial, "%s/healcl-XXXXXX", path);
-    if (mkdtemp(trial)) /* access() would claim that root can write to /proc */
-        return rmdir(trial) != 0;
-    return snprintf(text, MISSING_SIZE, "; %s is '%.200s', which cannot be written to: %s",
-                    variables[i], folder, hint) > 0;
+    return mkdtemp(trial) && rmdir(trial) == 0;
+}
+
+enum { MISSING_SIZE = 400 };
+
+/* Writes what a platform without a device may lack: "; HOME is not set: ...", or "". PoCL lists no
+ * device if it cannot write its cache. It looks for the cache's folder in these three variables, in
+ * this order. */
+static void find_missing(char text[MISSING_SIZE])
+{
+    const char hint[] = "set POCL_CACHE_DIR to a folder for PoCL's cache";
+    const char *variable = "HOME";
+    if (getenv("POCL_CACHE_DIR"))
+        variable = "POCL_CACHE_DIR";
+    else if (getenv("XDG_CACHE_HOME"))
+        variable = "XDG_CACHE_HOME";
+    const char *folder = getenv(variable);
+    snprintf(text, MISSING_SIZE, "%s", opencl_missing());
+    if (*text)
+        return;
+    if (!folder)
+        snprintf(text, MISSING_SIZE, "; %s is not set: %s", variable, hint);
+    else if (!can_use_folder(folder))
+        snprintf(text, MISSING_SIZE, "; %s is '%.200s', which cannot be written to: %s", variable,
+                 folder, hint);
 }
 
 /* Explains an empty list: a platform failed, or the system lacks what a platform needs. Any device
@@ -323,17 +328,20 @@ static bool find_missing(char text[MISSING_SIZE])
 enum healcl_status device_listing_check(const struct device_listing *listing,
                                         struct healcl_error *error)
 {
-    if (listing->count > 0 || (listing->fault_count == 0 && !*listing->empty_platform))
+    char missing[MISSING_SIZE] = "";
+    if (listing->count > 0)
         return HEALCL_OK;
-    char missing[MISSING_SIZE];
-    if (listing->fault_count == 0 && find_missing(missing))
+    if (listing->fault_count > 0) {
+        const struct platform_fault *fault = &listing->faults[0];
+        (void)opencl_error(error, fault->code, fault->call, __FILE__, __LINE__);
+        error_prefix(error, "platform %u %s: ", fault->platform_index, fault->platform);
+        return HEALCL_DEVICE;
+    }
+    if (*listing->empty_platform)
+        find_missing(missing);
+    if (*missing)
         FAIL(error, HEALCL_DEVICE, "platform %s has no device%s", listing->empty_platform, missing);
-    if (listing->fault_count == 0)
-        return HEALCL_OK;
-    const struct platform_fault *fault = &listing->faults[0];
-    (void)opencl_error(error, fault->code, fault->call, __FILE__, __LINE__);
-    error_prefix(error, "platform %u %s: ", fault->platform_index, fault->platform);
-    return HEALCL_DEVICE;
+    return HEALCL_OK;
 }
 
 /* Lists devices for a caller who needs just the array, which is then the caller's. An empty list
@@ -507,49 +515,42 @@ static const char *devices_text(const struct device_info *list, size_t count,
 }
 
 /* The device that best matches a selector, or NULL. usable: selects among usable devices, where
- * is_better decides between equal matches; otherwise among unusable ones, where the first wins.
- * *best_match: how well it matches. */
+ * is_better decides between equal matches; otherwise among unusable ones, where the first wins. */
 static const struct device_info *find_best(const struct device_info *list, size_t count,
-                                           const char *selector, bool usable,
-                                           enum match *best_match)
+                                           const char *selector, bool usable)
 {
     const struct device_info *best = NULL;
-    *best_match = MATCH_NONE;
+    enum match best_match = MATCH_NONE;
     for (const struct device_info *info = list; info < list + count; info++) {
         const enum match match = match_of(info, selector);
         const bool is_usable = device_unusable(info) == NULL;
         if (match == MATCH_NONE || is_usable != usable)
             continue;
-        if (match > *best_match || (usable && match == *best_match && is_better(info, best))) {
+        if (match > best_match || (usable && match == best_match && is_better(info, best))) {
             best = info;
-            *best_match = match;
+            best_match = match;
         }
     }
     return best;
 }
 
-/* The caller's selector, or that of HEALCL_DEVICE, or NULL if neither is set. *origin becomes a
- * part of messages, which says if the environment chose the device. */
-static const char *effective_selector(const char *selector, const char **origin)
+/* The caller's selector, or that of HEALCL_DEVICE, or NULL if neither is set. */
+static const char *effective_selector(const char *selector)
 {
-    const bool is_given = selector && *selector;
-    *origin = is_given ? "" : " (from HEALCL_DEVICE)";
-    if (!is_given)
+    if (!selector || !*selector)
         selector = getenv("HEALCL_DEVICE");
     return selector && *selector ? selector : NULL;
 }
 
 bool device_is_named(const char *selector)
 {
-    const char *origin;
-    return effective_selector(selector, &origin) != NULL;
+    return effective_selector(selector) != NULL;
 }
 
 /* Whether the caller, or HEALCL_DEVICE, asks for the host reference in place of a device. */
 bool device_is_reference(const char *selector)
 {
-    const char *origin;
-    selector = effective_selector(selector, &origin);
+    selector = effective_selector(selector);
     return selector && strcmp(selector, "reference") == 0;
 }
 
@@ -558,8 +559,8 @@ bool device_is_reference(const char *selector)
 enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,
                                  size_t *index, struct healcl_error *error)
 {
-    const char *origin;
-    selector = effective_selector(selector, &origin);
+    const char *origin = selector && *selector ? "" : " (from HEALCL_DEVICE)"; /* for messages */
+    selector = effective_selector(selector);
     if (device_is_reference(selector))
         FAIL(error, HEALCL_USAGE,
              "'reference'%s names the host reference, but this needs an OpenCL device", origin);
@@ -567,22 +568,20 @@ enum healcl_status device_select(const struct device_info *list, size_t count, c
         FAIL(error, HEALCL_DEVICE,
              "no OpenCL platform with a device is installed (package pocl-opencl-icd provides one "
              "for CPUs)");
-    enum match match;
-    const struct device_info *best = find_best(list, count, selector, true, &match); /* usable */
-    char text[DEVICES_TEXT_SIZE];
+    const struct device_info *best = find_best(list, count, selector, true); /* usable */
     if (best) {
         *index = (size_t)(best - list);
         return HEALCL_OK;
     }
-    const struct device_info *unusable = find_best(list, count, selector, false, &match);
-    if (unusable && (selector || unusable->fault != CL_SUCCESS)) {
-        enum healcl_status status = device_check_usable(unusable, error);
-        if (match == MATCH_PERHAPS)
-            error_prefix(error, "no device that answers matches '%.80s'%s; ", selector, origin);
-        return status;
-    }
-    if (unusable)
+    char text[DEVICES_TEXT_SIZE];
+    const struct device_info *unusable = find_best(list, count, selector, false);
+    if (!unusable)
+        FAIL(error, HEALCL_USAGE, "no device matches '%.80s'%s; %s", selector, origin,
+             devices_text(list, count, text));
+    if (!selector && unusable->fault == CL_SUCCESS)
         FAIL(error, HEALCL_USAGE, "no device can be used; %s", devices_text(list, count, text));
-    FAIL(error, HEALCL_USAGE, "no device matches '%.80s'%s; %s", selector, origin,
-         devices_text(list, count, text));
+    enum healcl_status status = device_check_usable(unusable, error);
+    if (match_of(unusable, selector) == MATCH_PERHAPS)
+        error_prefix(error, "no device that answers matches '%.80s'%s; ", selector, origin);
+    return status;
 }

@@ -23,7 +23,6 @@ static void free_program(const struct opencl *cl, struct device_program *program
         (void)cl->clReleaseProgram(program->id);
     free(program->name);
     free(program->options);
-    free(program->all_options);
     free(program->failure);
     free(program);
 }
@@ -33,17 +32,18 @@ static void free_program(const struct opencl *cl, struct device_program *program
  * context must be locked. */
 void programs_trim(const struct opencl *cl, struct device_context *context, uint32_t most)
 {
-    uint32_t idle_count = 0;
+    uint32_t kept_count = 0; /* without users */
     struct device_program **link = &context->programs;
     while (*link) {
         struct device_program *program = *link;
-        const bool is_idle = program->users == 0, is_usable = program->id && !program->discarded;
-        idle_count += is_idle && is_usable;
-        if (is_idle && (!is_usable || idle_count > most)) {
+        const bool is_usable = program->id && !program->discarded;
+        const bool is_used = program->users > 0;
+        if (is_used || (is_usable && kept_count < most)) {
+            kept_count += !is_used;
+            link = &program->next;
+        } else {
             *link = program->next;
             free_program(cl, program);
-        } else {
-            link = &program->next;
         }
     }
 }
@@ -53,10 +53,10 @@ void programs_trim(const struct opencl *cl, struct device_context *context, uint
 /* Sets what identifies the program of a launch, from copies of the launch's texts. A vendor's
  * source is not copied: its manifest owns it. The caller frees the program, also after an error. */
 static enum healcl_status init_program(const struct healcl_device *device,
-                                       const struct launch *launch, uint64_t hash,
-                                       struct device_program *program, struct healcl_error *error)
+                                       const struct launch *launch, struct device_program *program,
+                                       struct healcl_error *error)
 {
-    program->hash = hash;
+    program->hash = launch_program_hash(launch);
     program->name = strdup(launch->program);
     program->options = strdup(launch->options);
     program->text = launch->source;
@@ -70,13 +70,12 @@ static enum healcl_status init_program(const struct healcl_device *device,
  * if their keys are: hashes of sources and options. The key needs a whole program, so one is made
  * first and freed if an equal one exists. The context must be locked. */
 static enum healcl_status find_program(struct healcl_device *device, const struct launch *launch,
-                                       uint64_t hash, struct device_program **found,
-                                       struct healcl_error *error)
+                                       struct device_program **found, struct healcl_error *error)
 {
     struct device_context *context = device->shared;
     struct device_program *candidate = calloc(1, sizeof *candidate), *program = context->programs;
     NEED_MEMORY(candidate, error);
-    enum healcl_status status = init_program(device, launch, hash, candidate, error);
+    enum healcl_status status = init_program(device, launch, candidate, error);
     while (program && (program->discarded || strcmp(program->key, candidate->key) != 0))
         program = program->next;
     if (status != HEALCL_OK || program) {
@@ -96,8 +95,7 @@ enum healcl_status program_find(struct healcl_device *device, const struct launc
                                 struct device_program **found, struct healcl_error *error)
 {
     (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status =
-        find_program(device, launch, launch_program_hash(launch), found, error);
+    enum healcl_status status = find_program(device, launch, found, error);
     if (status == HEALCL_OK)
         (*found)->users++;
     (void)pthread_mutex_unlock(&device->shared->lock);
@@ -124,24 +122,30 @@ static enum healcl_status find_shared_kernel(struct device_program *program, con
     return HEALCL_OK;
 }
 
+/* Puts a kernel in front of the handle's list. */
+static void add_first(struct healcl_device *device, struct kernel *kernel)
+{
+    kernel->next = device->programs->kernels;
+    device->programs->kernels = kernel;
+}
+
 /* Adds the kernel of a launch to the front of the handle's list, without a kernel object. program:
  * the kernel's program if the handle already knows it, otherwise NULL. */
 static enum healcl_status add_kernel(struct healcl_device *device, const struct launch *launch,
-                                     uint64_t hash, struct device_program *program,
+                                     struct device_program *program, struct kernel **added,
                                      struct healcl_error *error)
 {
     struct kernel *kernel = calloc(1, sizeof *kernel);
     NEED_MEMORY(kernel, error);
     (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status =
-        program ? HEALCL_OK : find_program(device, launch, hash, &program, error);
+    enum healcl_status status = program ? HEALCL_OK : find_program(device, launch, &program, error);
     THEN(status, find_shared_kernel(program, launch->kernel, &kernel->shared, error));
     if (status == HEALCL_OK) {
         program->text = launch->source; /* a manifest that owned an earlier source may be closed */
         program->users++;
         kernel->program = program;
-        kernel->next = device->programs->kernels;
-        device->programs->kernels = kernel;
+        add_first(device, kernel);
+        *added = kernel;
     }
     (void)pthread_mutex_unlock(&device->shared->lock);
     if (status != HEALCL_OK)
@@ -158,26 +162,26 @@ bool program_is_of(const struct device_program *program, const struct launch *la
            strcmp(program->options, launch->options) == 0;
 }
 
-/* Moves the kernel of a launch to the front of the handle's list, or adds it there unbuilt.
- * Recently used kernels are thus found first. Callers take the result from the front. */
+/* Finds the kernel of a launch in the handle's list and moves it to the front, or adds it there
+ * unbuilt. Recently used kernels are thus found first. */
 enum healcl_status kernel_find(struct healcl_device *device, const struct launch *launch,
-                               struct healcl_error *error)
+                               struct kernel **found, struct healcl_error *error)
 {
     const uint64_t hash = launch_program_hash(launch);
-    struct device_program *program = NULL;
+    struct device_program *program = NULL; /* the launch's, if another of its kernels is listed */
     for (struct kernel **link = &device->programs->kernels; *link; link = &(*link)->next) {
         struct kernel *kernel = *link;
         if (!program_is_of(kernel->program, launch, hash))
             continue;
         program = kernel->program;
-        if (strcmp(kernel->shared->name, launch->kernel) != 0)
-            continue;
-        *link = kernel->next;
-        kernel->next = device->programs->kernels;
-        device->programs->kernels = kernel;
-        return HEALCL_OK;
+        if (strcmp(kernel->shared->name, launch->kernel) == 0) {
+            *link = kernel->next;
+            add_first(device, kernel);
+            *found = kernel;
+            return HEALCL_OK;
+        }
     }
-    return add_kernel(device, launch, hash, program, error);
+    return add_kernel(device, launch, program, found, error);
 }
 
 /* Creates a kernel object of a built program. In a package's image, kernels of all programs have a
@@ -259,10 +263,12 @@ void program_save(struct healcl_device *device, struct device_program *program)
 {
     unsigned char *binary;
     size_t bytes;
+    if (!*program->binary_name || !program->id || device->programs->distrusted)
+        return;
     /* The exchange makes the first handle that comes here save it, and no other. */
-    if (!*program->binary_name || !program->id || device->programs->distrusted ||
-        !atomic_exchange(&program->may_be_cached, false) ||
-        binary_get(device, program->id, &binary, &bytes, NULL) != HEALCL_OK)
+    if (!atomic_exchange(&program->may_be_cached, false))
+        return;
+    if (binary_get(device, program->id, &binary, &bytes, NULL) != HEALCL_OK)
         return;
     (void)!cache_write(program->binary_name, binary, bytes, NULL, NULL);
     free(binary);

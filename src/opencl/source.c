@@ -79,22 +79,19 @@ enum healcl_status device_write_source(const struct healcl_device *device,
 
 /* Sets all_options of a program: everything that the compiler gets beside the texts. They depend on
  * the findings of the self-test, on the size of work-groups, and on the launch. */
-static enum healcl_status find_options(const struct healcl_device *device,
-                                       struct device_program *program, struct healcl_error *error)
+static void set_options(const struct healcl_device *device, struct device_program *program)
 {
-    char options[LAUNCH_OPTIONS_SIZE + 128];
-    /* -w silences warnings about our own sources, as PoCL prints for wide vectors. Vendors need the
-     * warnings about theirs. A device that emulates a GPU gets other code for bugs of its compiler
-     * (docs/DRIVERS.md). */
     const uint32_t limit = device->info.compiler_limit;
-    snprintf(options, sizeof options, "%s%s-D LOCAL_SIZE=%zu%s%s %s", program->text ? "" : "-w ",
-             limit == COMPILER_NOT_OPTIMIZING ? "-cl-opt-disable " : "", program->local_size,
-             limit != COMPILER_NO_LIMIT ? " -D NO_HINTS" : "",
-             device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
-             program->options);
-    program->all_options = strdup(options);
-    NEED_MEMORY(program->all_options, error);
-    return HEALCL_OK;
+    /* Silences warnings about our own sources, as PoCL prints for wide vectors. Vendors need the
+     * warnings about theirs. */
+    const char *warnings = program->text ? "" : "-w ";
+    const char *optimizing = limit == COMPILER_NOT_OPTIMIZING ? "-cl-opt-disable " : "";
+    const char *hints = limit == COMPILER_NO_LIMIT ? "" : " -D NO_HINTS";
+    /* Other code for bugs of its compiler (docs/DRIVERS.md). */
+    const char *emulation =
+        device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "";
+    snprintf(program->all_options, sizeof program->all_options, "%s%s-D LOCAL_SIZE=%zu%s%s %s",
+             warnings, optimizing, program->local_size, hints, emulation, program->options);
 }
 
 /* Computes a program's options, its key, and the name of its cached binary. The key is a hash of
@@ -105,7 +102,7 @@ enum healcl_status program_identify(const struct healcl_device *device,
 {
     char arguments[24];
     struct program_texts found;
-    TRY(find_options(device, program, error));
+    set_options(device, program);
     TRY(program_texts_find(device, program, &found, error));
     enum { FIELDS = 3 }; /* in front of the texts */
     const char *all[FIELDS + PROGRAM_TEXTS] = {PROGRAM_ABI, program->all_options, arguments};

@@ -19,41 +19,40 @@ struct transfer {
     const struct command_use *use; /* NULL: it is on the transfer queue */
     bool waits;
     cl_event *last_event; /* becomes the transfer's event; or NULL */
+    void *read_to;        /* host memory; NULL for a write */
+    const void *written;  /* host memory; NULL for a read */
 };
 
-/* Reads bytes [offset, offset + bytes) of a buffer to memory, or writes data if memory is NULL. A
- * blocking transfer on the compute queue leaves that queue empty. If the device is out of memory,
- * DEVICE_ATTEMPTS empties the pool and tries again. */
+/* Enqueues a read or write of bytes [offset, offset + bytes) of a buffer. A blocking transfer on
+ * the compute queue leaves that queue empty. If the device is out of memory, DEVICE_ATTEMPTS
+ * empties the pool and tries again. */
 static enum healcl_status enqueue_transfer(struct healcl_device *device,
                                            const struct transfer *transfer,
                                            const struct buffer *buffer, uint64_t offset,
-                                           uint64_t bytes, void *memory, const void *data,
-                                           struct healcl_error *error)
+                                           uint64_t bytes, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
+    const bool is_read = transfer->read_to != NULL;
     cl_command_queue queue = transfer->use ? device->compute : device->transfer;
+    struct queued_command command;
     cl_int code = CL_SUCCESS;
     if (bytes == 0)
         return HEALCL_OK;
     DEVICE_ATTEMPTS(device, code)
     {
-        struct queued_command command;
         TRY(transfer_begin(device, &command, transfer->use, transfer->name, bytes, error));
         if (transfer->last_event)
             command.event_out = &command.timed.event;
-        code = memory ? WAIT_CL(cl, clEnqueueReadBuffer, queue, buffer->memory, transfer->waits,
-                                (size_t)offset, (size_t)bytes, memory, EVENTS(command))
-                      : WAIT_CL(cl, clEnqueueWriteBuffer, queue, buffer->memory, transfer->waits,
-                                (size_t)offset, (size_t)bytes, data, EVENTS(command));
-        if (code != CL_SUCCESS)
-            continue;
-        enum healcl_status status = command_end(device, &command, transfer->last_event, error);
-        if (transfer->use && transfer->waits)
-            device_note_idle(device);
-        return status;
+        code = is_read ? WAIT_CL(cl, clEnqueueReadBuffer, queue, buffer->memory, transfer->waits,
+                                 (size_t)offset, (size_t)bytes, transfer->read_to, EVENTS(command))
+                       : WAIT_CL(cl, clEnqueueWriteBuffer, queue, buffer->memory, transfer->waits,
+                                 (size_t)offset, (size_t)bytes, transfer->written, EVENTS(command));
     }
-    TRY_CL(error, memory ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer", code);
-    return HEALCL_OK;
+    TRY_CL(error, is_read ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer", code);
+    enum healcl_status status = command_end(device, &command, transfer->last_event, error);
+    if (transfer->use && transfer->waits)
+        device_note_idle(device);
+    return status;
 }
 
 /* ---------------------------------------------------------------- mapping */
@@ -266,8 +265,9 @@ enum healcl_status device_write(struct healcl_device *device, const struct buffe
         return HEALCL_OK;
     if (bytes <= DEVICE_COPIED_BYTES)
         return write_copy(device, buffer, offset, bytes, data, error);
-    const struct transfer write = {.name = "write", .use = &everything, .waits = true};
-    return enqueue_transfer(device, &write, buffer, offset, bytes, NULL, data, error);
+    const struct transfer write = {
+        .name = "write", .use = &everything, .waits = true, .written = data};
+    return enqueue_transfer(device, &write, buffer, offset, bytes, error);
 }
 
 /* ---------------------------------------------------------------- uploads */
@@ -298,8 +298,8 @@ static enum healcl_status write_fresh(struct healcl_device *device, const struct
 {
     cl_event *half_event = &device->staging.halves[device->staging.current].event;
     const struct transfer upload = {
-        .name = "upload", .waits = !is_staged, .last_event = &device->last_upload};
-    TRY(enqueue_transfer(device, &upload, buffer, offset, bytes, NULL, data, error));
+        .name = "upload", .waits = !is_staged, .last_event = &device->last_upload, .written = data};
+    TRY(enqueue_transfer(device, &upload, buffer, offset, bytes, error));
     if (is_staged)
         TRY_CL(error, "clRetainEvent", event_keep(device, half_event, device->last_upload));
     return end_upload(device, error);
@@ -452,10 +452,10 @@ enum healcl_status device_read(struct healcl_device *device, const struct buffer
                                uint64_t offset, uint64_t bytes, void *memory,
                                struct healcl_error *error)
 {
-    const struct transfer download = {.name = "download", .use = &everything, .waits = true};
+    const struct transfer download = {
+        .name = "download", .use = &everything, .waits = true, .read_to = memory};
     size_t span = trace_begin(device->trace, "wait", "wait for the device");
-    enum healcl_status status =
-        enqueue_transfer(device, &download, buffer, offset, bytes, memory, NULL, error);
+    enum healcl_status status = enqueue_transfer(device, &download, buffer, offset, bytes, error);
     trace_end(device->trace, span);
     return status;
 }
@@ -468,98 +468,107 @@ enum healcl_status device_read_later(struct healcl_device *device, const struct 
 {
     const struct launch_argument argument = {.buffer = buffer, .read_only = true};
     const struct command_use use = {.argument_count = 1, .arguments = &argument};
-    return enqueue_transfer(device, &(struct transfer){.name = "read", .use = &use}, buffer, offset,
-                            bytes, memory, NULL, error);
+    const struct transfer read = {.name = "read", .use = &use, .read_to = memory};
+    return enqueue_transfer(device, &read, buffer, offset, bytes, error);
 }
+
+/* A part of a buffer on its way to a taker. */
+struct download {
+    struct healcl_device *device;
+    const struct buffer *buffer;
+    uint64_t offset, bytes; /* of the part */
+    const struct device_taker *taker;
+};
 
 /* Downloads from memory that host and device share: the taker gets the mapped memory. A few bytes
  * are read instead, since mapping takes two commands. */
-static enum healcl_status download_mapped(struct healcl_device *device, const struct buffer *buffer,
-                                          uint64_t offset, uint64_t bytes,
-                                          const struct device_taker *taker,
-                                          struct healcl_error *error)
+static enum healcl_status download_mapped(const struct download *self, struct healcl_error *error)
 {
+    struct healcl_device *device = self->device;
+    const struct device_taker *taker = self->taker;
     void *memory;
-    if (bytes <= SMALL_DOWNLOAD_BYTES) {
+    if (self->bytes <= SMALL_DOWNLOAD_BYTES) {
         uint64_t copy[SMALL_DOWNLOAD_BYTES / sizeof(uint64_t)];
-        TRY(device_read(device, buffer, offset, bytes, copy, error));
-        return taker->take(taker->context, 0, bytes, copy, error);
+        TRY(device_read(device, self->buffer, self->offset, self->bytes, copy, error));
+        return taker->take(taker->context, 0, self->bytes, copy, error);
     }
     size_t span = trace_begin(device->trace, "wait", "wait for the device");
-    enum healcl_status status =
-        device_buffer_map(device, buffer, CL_MAP_READ, offset, bytes, &memory, error);
+    enum healcl_status status = device_buffer_map(device, self->buffer, CL_MAP_READ, self->offset,
+                                                  self->bytes, &memory, error);
     trace_end(device->trace, span);
     TRY(status);
-    status = taker->take(taker->context, 0, bytes, memory, error);
-    enum healcl_status unmap_status = /* the first error wins */
-        device_buffer_unmap(device, buffer, memory, status == HEALCL_OK ? error : NULL);
+    status = taker->take(taker->context, 0, self->bytes, memory, error);
+    struct healcl_error *later = status == HEALCL_OK ? error : NULL; /* the first error wins */
+    enum healcl_status unmap_status = device_buffer_unmap(device, self->buffer, memory, later);
     return status != HEALCL_OK ? status : unmap_status;
 }
 
-/* A piece that is being read into a half. */
+/* A piece of a download that is being read into a half of the staging memory. */
 struct staged_read {
     uint64_t bytes;
     uint32_t half;
     void *memory;
 };
 
-/* Begins to read the next piece into the other half of the staging memory. At most half_bytes
- * bytes; read->bytes says how many. */
-static enum healcl_status begin_read(struct healcl_device *device, const struct buffer *buffer,
-                                     uint64_t offset, uint64_t bytes, struct staged_read *read,
-                                     struct healcl_error *error)
+/* Begins to read the next piece into the other half of the staging memory. begun: the bytes of the
+ * pieces before it. */
+static enum healcl_status begin_read(const struct download *self, uint64_t begun,
+                                     struct staged_read *read, struct healcl_error *error)
 {
-    const uint64_t piece_bytes = device_piece_bytes(device);
-    read->bytes = bytes < piece_bytes ? bytes : piece_bytes;
+    struct healcl_device *device = self->device;
+    const uint64_t most = device_piece_bytes(device), left = self->bytes - begun;
+    read->bytes = left < most ? left : most;
     TRY(staging_turn(device, error));
     TRY(staging_take(device, read->bytes, &read->memory, error));
     read->half = device->staging.current;
-    const struct transfer download = {.name = "download",
+    const struct transfer transfer = {.name = "download",
                                       .use = &everything,
-                                      .last_event = &device->staging.halves[read->half].event};
-    TRY(enqueue_transfer(device, &download, buffer, offset, read->bytes, read->memory, NULL,
+                                      .last_event = &device->staging.halves[read->half].event,
+                                      .read_to = read->memory};
+    TRY(enqueue_transfer(device, &transfer, self->buffer, self->offset + begun, read->bytes,
                          error));
     TRY_CALL(error, device->cl, clFlush, device->compute);
     return HEALCL_OK;
 }
 
+/* Waits until a piece is in the staging memory. The time appears in traces as waiting. */
+static enum healcl_status await_read(struct healcl_device *device, const struct staged_read *read,
+                                     struct healcl_error *error)
+{
+    size_t span = trace_begin(device->trace, "wait", "wait for the device");
+    enum healcl_status status = staging_await(device, read->half, error);
+    trace_end(device->trace, span);
+    return status;
+}
+
 /* Downloads piece by piece: while the taker processes one piece, the device copies the next one to
  * the other half. */
-static enum healcl_status read_and_take(struct healcl_device *device, const struct buffer *buffer,
-                                        uint64_t offset, uint64_t bytes,
-                                        const struct device_taker *taker,
-                                        struct healcl_error *error)
+static enum healcl_status read_and_take(const struct download *self, struct healcl_error *error)
 {
+    const struct device_taker *taker = self->taker;
     struct staged_read piece, next_piece = {0};
-    TRY(begin_read(device, buffer, offset, bytes, &piece, error));
-    for (uint64_t done = 0; done < bytes; done += piece.bytes, piece = next_piece) {
-        const uint64_t after = done + piece.bytes;
-        if (after < bytes)
-            TRY(begin_read(device, buffer, offset + after, bytes - after, &next_piece, error));
-        size_t span = trace_begin(device->trace, "wait", "wait for the device");
-        enum healcl_status status = staging_await(device, piece.half, error);
-        trace_end(device->trace, span);
-        TRY(status);
-        TRY(taker->take(taker->context, done, piece.bytes, piece.memory, error));
+    TRY(begin_read(self, 0, &piece, error));
+    for (uint64_t taken = 0; taken < self->bytes; taken += piece.bytes, piece = next_piece) {
+        const uint64_t begun = taken + piece.bytes;
+        if (begun < self->bytes)
+            TRY(begin_read(self, begun, &next_piece, error));
+        TRY(await_read(self->device, &piece, error));
+        TRY(taker->take(taker->context, taken, piece.bytes, piece.memory, error));
     }
-    device_note_idle(device);
+    device_note_idle(self->device);
     return HEALCL_OK;
 }
 
 /* Downloads through the staging memory. After an error waits for pending reads: they use a buffer
- * that the caller may release. */
-static enum healcl_status download_staged(struct healcl_device *device, const struct buffer *buffer,
-                                          uint64_t offset, uint64_t bytes,
-                                          const struct device_taker *taker,
-                                          struct healcl_error *error)
+ * that the caller may release. They may fail, too. */
+static enum healcl_status download_staged(const struct download *self, struct healcl_error *error)
 {
-    enum healcl_status status = read_and_take(device, buffer, offset, bytes, taker, error);
+    enum healcl_status status = read_and_take(self, error);
     if (status == HEALCL_OK)
         return HEALCL_OK;
-    /* A pending read uses a buffer that the caller may release. It may also have failed. */
     for (uint32_t half = 0; half < 2; half++)
-        (void)!staging_await(device, half, NULL);
-    (void)!device_finish_compute(device);
+        (void)!staging_await(self->device, half, NULL);
+    (void)!device_finish_compute(self->device);
     return status;
 }
 
@@ -569,9 +578,9 @@ enum healcl_status device_download(struct healcl_device *device, const struct bu
                                    uint64_t offset, uint64_t bytes,
                                    const struct device_taker *taker, struct healcl_error *error)
 {
+    const struct download download = {device, buffer, offset, bytes, taker};
     if (bytes == 0)
         return HEALCL_OK;
-    if (device_shares_memory(device))
-        return download_mapped(device, buffer, offset, bytes, taker, error);
-    return download_staged(device, buffer, offset, bytes, taker, error);
+    return device_shares_memory(device) ? download_mapped(&download, error)
+                                        : download_staged(&download, error);
 }

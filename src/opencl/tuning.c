@@ -122,34 +122,39 @@ static cl_device_type parse_kind(const char *text)
     return 0;
 }
 
-/* Whether HEALCL_AS asks to tune the device as another kind of device, and if that kind exists. */
-enum healcl_status tuning_style_given(bool *given, struct healcl_error *error)
+/* Whether HEALCL_AS asks to tune the device as another kind of device. */
+bool tuning_kind_is_forced(void)
 {
-    const char *text = getenv("HEALCL_AS");
-    *given = text && *text;
-    if (*given && parse_kind(text) == 0)
-        FAIL(error, HEALCL_USAGE, "HEALCL_AS is '%.200s', not cpu, gpu or accelerator", text);
-    return HEALCL_OK;
+    const char *kind = getenv("HEALCL_AS");
+    return kind && *kind;
 }
 
 /* CPUs with narrower vectors convert between integers and doubles one by one. */
 enum { AVX512_DOUBLES = 8 };
+
+static size_t smaller_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 /* The default tuning for a kind of device. A CPU runs the work-items of a group one after the
  * other: a few large ones suit it. A GPU needs as many small ones as possible, and an FPGA a single
  * one with fixed sizes. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    const cl_device_type forced = parse_kind(getenv("HEALCL_AS"));
-    cl_device_type kind = device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
-    kind = forced ? forced : kind;
-    const bool is_cpu = kind & CL_DEVICE_TYPE_CPU;
-    const bool shares_memory = forced ? is_cpu : info->unified_memory;
-    const uint64_t largest_group =
-        info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
-    const uint32_t argument_bytes =
-        kind & CL_DEVICE_TYPE_ACCELERATOR ? ARGUMENT_BYTES_FPGA : ARGUMENT_BYTES;
+    const cl_device_type forced_kind = parse_kind(getenv("HEALCL_AS"));
+    const cl_device_type own_kind = device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
+    const cl_device_type kind = forced_kind ? forced_kind : own_kind;
+    const bool is_cpu = kind & CL_DEVICE_TYPE_CPU, is_fpga = kind & CL_DEVICE_TYPE_ACCELERATOR;
+    const bool shares_memory = forced_kind ? is_cpu : info->unified_memory;
+    const size_t largest_group = smaller_of(info->max_work_group_size, LOCAL_SIZE_GPU);
+    const size_t argument_bytes =
+        smaller_of(info->max_parameter_bytes, is_fpga ? ARGUMENT_BYTES_FPGA : ARGUMENT_BYTES);
     const uint32_t local_size = is_cpu ? 1 : (uint32_t)1 << log2_of(largest_group);
+    const bool converts_one_by_one = is_cpu && info->double_width < AVX512_DOUBLES;
+    /* Independent of HEALCL_AS: */
+    const bool has_gpu_driver = info->type & CL_DEVICE_TYPE_GPU;
+    const bool is_real_gpu = has_gpu_driver && !device_is_emulator(info);
     struct device_tuning tuning = {
         .local_size = local_size,
         .elements_per_item = is_cpu ? ELEMENTS_PER_ITEM_CPU : 1,
@@ -161,21 +166,16 @@ struct device_tuning tuning_default(const struct device_info *info)
         .transform_radix = TRANSFORM_RADIX,
         .transform_rows_radix = TRANSFORM_RADIX,
         .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
-        /* Independent of HEALCL_AS: */
-        .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,
-        .builds_at_once =
-            info->type & CL_DEVICE_TYPE_GPU && !device_is_emulator(info) ? BUILDS_AT_ONCE : 1,
-        .argument_bytes =
-            (uint32_t)(info->max_parameter_bytes < argument_bytes ? info->max_parameter_bytes
-                                                                  : argument_bytes),
+        .queues_overlap = has_gpu_driver,
+        .builds_at_once = is_real_gpu ? BUILDS_AT_ONCE : 1,
+        .argument_bytes = (uint32_t)argument_bytes,
         .staging_bytes = shares_memory ? 0 : STAGING_BYTES,
-        .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
-                                                                  : MULTIPLY_BY_DOUBLES,
+        .multiply = converts_one_by_one ? MULTIPLY_BY_HALVES : MULTIPLY_BY_DOUBLES,
         .past_caches_bytes = PAST_CACHES_BYTES};
     if (is_cpu && info->little_endian) /* kernels with vectors need that order */
         (void)take_style(&tuning, STYLE_VECTORS);
     else if (!is_cpu)
-        (void)take_style(&tuning, kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE : STYLE_LOCAL);
+        (void)take_style(&tuning, is_fpga ? STYLE_SINGLE : STYLE_LOCAL);
     return tuning;
 }
 
@@ -442,13 +442,13 @@ bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *
  * selects styles without vectors. */
 static void avoid_wrong(const struct device_info *info, struct device_tuning *tuning)
 {
-    for (int tried = 0; info->multiply_wrong >> tuning->multiply & 1; tried++) {
-        if (tried == MULTIPLY_COUNT) {
-            (void)take_style(tuning, STYLE_GENERAL);
+    for (int tried = 0; tried < MULTIPLY_COUNT; tried++) {
+        const bool is_wrong = info->multiply_wrong >> tuning->multiply & 1;
+        if (!is_wrong)
             return;
-        }
         tuning->multiply = (tuning->multiply + 1) % MULTIPLY_COUNT;
     }
+    (void)take_style(tuning, STYLE_GENERAL);
 }
 
 /* Whether any family uses vectors: only these need a way to multiply vectors. */
@@ -467,10 +467,12 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
                                     struct healcl_error *error)
 {
     static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
-    bool kind_is_given;
+    const bool kind_is_forced = tuning_kind_is_forced();
     *tuning = tuning_default(info);
-    TRY(tuning_style_given(&kind_is_given, error));
-    if (kind_is_given) {
+    if (kind_is_forced && parse_kind(getenv("HEALCL_AS")) == 0)
+        FAIL(error, HEALCL_USAGE, "HEALCL_AS is '%.200s', not cpu, gpu or accelerator",
+             getenv("HEALCL_AS"));
+    if (kind_is_forced) {
         tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
     } else {
         tuning_of_files(info, tuning);
@@ -558,9 +560,8 @@ bool kernel_choices_parse(struct kernel_choices *choices, const char *text)
 void kernel_choices_read_cached(struct kernel_choices *choices, const struct device_info *info)
 {
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
-    bool kind_is_given;
     choices->text[0] = 0;
-    if (tuning_style_given(&kind_is_given, NULL) != HEALCL_OK || kind_is_given)
+    if (tuning_kind_is_forced())
         return;
     tuning_cache_name(info, "kernels", name);
     if (cache_read_text(name, sizeof text, text))

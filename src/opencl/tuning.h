@@ -89,9 +89,8 @@ const char *kernel_style_name(enum kernel_style style);
 /* Whether a family has variants of a style. */
 bool kernel_family_has(enum kernel_family family, enum kernel_style style);
 
-/* Whether HEALCL_AS is set and names a kind of device. Errors: HEALCL_USAGE if it is set to
- * anything else. */
-enum healcl_status tuning_style_given(bool *given, struct healcl_error *error);
+/* Whether HEALCL_AS is set, which names a kind of device. */
+bool tuning_kind_is_forced(void);
 
 /* The default for the kind of the device, or for the kind that HEALCL_AS names. */
 struct device_tuning tuning_default(const struct device_info *info);

@@ -160,17 +160,11 @@ static void list_all(struct lister *lister)
         add_numbers(lister, LAUNCHES, tuning->launches_at_once, launches);
 }
 
-static bool is_as_itself(void)
-{
-    bool given;
-    return tuning_style_given(&given, NULL) == HEALCL_OK && !given;
-}
-
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report)
 {
     struct lister lister = {info, report, only};
     *report = (struct tune_report){.tuning = tuning_default(info)};
-    if (is_as_itself())
+    if (!tuning_kind_is_forced())
         tuning_of_files(info, &report->tuning);
     list_all(&lister);
     tune_read_kept(info, only, report);
@@ -178,7 +172,7 @@ void tune_list(const struct device_info *info, const char *only, struct tune_rep
 
 void tune_read_kept(const struct device_info *info, const char *only, struct tune_report *report)
 {
-    if (only && is_as_itself())
+    if (only && !tuning_kind_is_forced())
         (void)tuning_read_cached(&report->tuning, info);
     kernel_choices_read_cached(&report->choices, info);
 }
