@@ -120,39 +120,38 @@ void queue_drop(struct healcl_queue *queue, const struct tensor *view)
     keep_error(queue, &error);
 }
 
-/* Plans and executes the queue's current entry. The result's storage is retained until its handle
- * exists: that is then its owner. Uploads take `data` now, so they need not outlive the call. */
+/* Plans and executes the queue's current entry. *result: a handle for what the call makes or views;
+ * NULL if that is nothing, or after an error. Its storage is retained until the handle exists,
+ * which is then its owner. Uploads take `data` now, so they need not outlive the call. */
 enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
                                    struct healcl_tensor **result, struct healcl_error *error)
 {
-    size_t first = 0;
-    const struct tensor *out = NULL;
+    size_t first_step = 0;
+    const struct tensor *planned = NULL;
+    struct healcl_tensor *handle = NULL;
     if (result)
         *result = NULL;
     queue->entry.index = queue->eager.calls;
-    TRY(eager_plan_call(&queue->eager, &queue->entry, &first, &out, error));
-    if (out)
-        out->storage->references++;
-    if (data)
-        queue->uploads[out->storage->id].data = data;
-    enum healcl_status status = execute(queue, first, error);
-    if (data)
-        queue->uploads[out->storage->id].data = NULL;
-    if (status == HEALCL_OK && out && result) {
-        *result = queue_add_handle(queue, out);
-        if (*result)
-            out = NULL; /* the handle owns it now */
-        else
-            status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    TRY(eager_plan_call(&queue->eager, &queue->entry, &first_step, &planned, error));
+    struct tensor made = {.storage = NULL}; /* a copy, since waiting frees the plan's tensors */
+    if (planned) {
+        made = *planned;
+        made.storage->references++;
     }
-    if (out)
-        queue_drop(queue, out);
+    if (data)
+        queue->uploads[made.storage->id].data = data;
+    enum healcl_status status = execute(queue, first_step, error);
+    if (data)
+        queue->uploads[made.storage->id].data = NULL;
     if (status == HEALCL_OK && queue->synchronous)
         status = queue_wait(queue, error);
-    if (status != HEALCL_OK && result) {
-        healcl_tensor_release(*result);
-        *result = NULL;
+    if (status == HEALCL_OK && planned && result) {
+        handle = *result = queue_add_handle(queue, &made);
+        if (!handle)
+            status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     }
+    if (planned && !handle)
+        queue_drop(queue, &made);
     return status;
 }
 
@@ -213,24 +212,33 @@ enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_erro
     return HEALCL_OK;
 }
 
-/* Sets an argument to a shape, from sizes, or to an index, from items. The other pointer is NULL.
- */
-static enum healcl_status set_items(struct argument *argument, uint32_t count, const int64_t *sizes,
+/* Sets an argument to `count` items of an index. */
+static enum healcl_status set_index(struct argument *argument, uint32_t count,
                                     const struct healcl_index *items, struct healcl_error *error)
 {
     argument->kind = ARGUMENT_SHAPE;
     argument->shape.count = count;
     if (count > INDEX_ITEMS_MAX)
         FAIL_FOR(error, HEALCL_REFUSED, SHAPE, "it has more than %d items", INDEX_ITEMS_MAX);
-    NEED(sizes || items || count == 0, error);
+    NEED(items || count == 0, error);
     for (uint32_t i = 0; i < count; i++) {
-        argument->shape.items[i] =
-            items ? items[i] : (struct healcl_index){HEALCL_INDEX_INT, .value = sizes[i]};
-        if (items && (unsigned)items[i].kind > HEALCL_INDEX_ELLIPSIS)
+        argument->shape.items[i] = items[i];
+        if ((unsigned)items[i].kind > HEALCL_INDEX_ELLIPSIS)
             FAIL(error, HEALCL_USAGE, "an item of an index has the unknown kind %d",
                  (int)items[i].kind);
     }
     return HEALCL_OK;
+}
+
+/* Sets an argument to a shape. The planner takes it as an index of integers. */
+static enum healcl_status set_shape(struct argument *argument, uint32_t rank, const int64_t *sizes,
+                                    struct healcl_error *error)
+{
+    struct healcl_index items[INDEX_ITEMS_MAX];
+    NEED(sizes || rank == 0, error);
+    for (uint32_t i = 0; i < rank && i < INDEX_ITEMS_MAX; i++)
+        items[i] = (struct healcl_index){HEALCL_INDEX_INT, .value = sizes[i]};
+    return set_index(argument, rank, items, error);
 }
 
 /* Converts an argument of healcl_call to one of the planner's. */
@@ -248,9 +256,9 @@ static enum healcl_status queue_set_argument(struct healcl_queue *queue, struct 
         return HEALCL_OK;
     case HEALCL_ARGUMENT_NONE: argument->kind = ARGUMENT_NONE; return HEALCL_OK;
     case HEALCL_ARGUMENT_SHAPE:
-        return set_items(argument, given->as.shape.rank, given->as.shape.sizes, NULL, error);
+        return set_shape(argument, given->as.shape.rank, given->as.shape.sizes, error);
     case HEALCL_ARGUMENT_INDEX:
-        return set_items(argument, given->as.index.count, NULL, given->as.index.items, error);
+        return set_index(argument, given->as.index.count, given->as.index.items, error);
     case HEALCL_ARGUMENT_DTYPE:
         TRY(queue_check_dtype(given->as.dtype, error));
         argument->kind = ARGUMENT_TENSOR_TYPE;
