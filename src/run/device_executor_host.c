@@ -7,81 +7,90 @@
 
 /* The bytes of a storage from the first to the last element of a tensor. */
 struct extent {
-    uint64_t first, bytes;
+    uint64_t offset, bytes; /* in the storage */
+    char *reference;        /* their place in the reference's memory */
+    /* With limited memory, if the storage is not on the device: their place in the host's copy of
+     * it. Otherwise NULL. */
+    char *host_copy;
 };
 
-/* The bytes of a storage that a tensor spans, from its first element to its last. */
-static struct extent extent_of(const struct tensor *tensor)
+/* Finds what a tensor spans. Allocates the reference's memory for its storage if necessary. */
+static enum healcl_status find_extent(struct device_executor *self, const struct tensor *tensor,
+                                      struct extent *extent, struct healcl_error *error)
 {
-    const uint64_t size = dtype_size(tensor->storage->dtype);
-    return (struct extent){(uint64_t)tensor->layout.offset * size,
-                           (uint64_t)layout_span(&tensor->layout) * size};
-}
-
-/* With limited memory, the host's copy of a storage that is not on the device. Otherwise NULL. */
-static char *host_copy(const struct device_executor *self, const struct storage *storage)
-{
+    const struct storage *storage = tensor->storage;
     const struct spill *spill = self->spill;
-    return spill && !spill->memory.states[storage->id].resident ? spill->host_copies[storage->id]
-                                                                : NULL;
+    void *memory;
+    TRY(reference_memory(self->reference, storage, &memory, error));
+    *extent = (struct extent){
+        .offset = (uint64_t)tensor->layout.offset * dtype_size(storage->dtype),
+        .bytes = (uint64_t)layout_span(&tensor->layout) * dtype_size(storage->dtype)};
+    extent->reference = (char *)memory + extent->offset;
+    if (spill && !spill->memory.states[storage->id].resident && spill->host_copies[storage->id])
+        extent->host_copy = spill->host_copies[storage->id] + extent->offset;
+    return HEALCL_OK;
 }
 
-/* Copies what a tensor spans from the device to the reference's memory, or from the host's own
- * copy. Waits for the device. */
+/* Copies what a tensor spans to the reference's memory: from the device, which is waited for, or
+ * from the host's copy. Scalars are not copied: the plan has them. */
 static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,
                                       struct healcl_error *error)
 {
-    const struct extent extent = extent_of(tensor);
+    struct extent extent;
     const struct buffer *buffer;
-    void *memory;
-    if (tensor->storage->scalars || extent.bytes == 0) /* the plan has its elements */
+    if (tensor->storage->scalars || layout_elements(&tensor->layout) == 0)
         return HEALCL_OK;
-    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
-    if (host_copy(self, tensor->storage)) {
-        memcpy((char *)memory + extent.first, host_copy(self, tensor->storage) + extent.first,
-               extent.bytes);
+    TRY(find_extent(self, tensor, &extent, error));
+    if (extent.host_copy) {
+        memcpy(extent.reference, extent.host_copy, extent.bytes);
         return HEALCL_OK;
     }
     TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
-    return device_read(self->launcher.device, buffer, extent.first, extent.bytes,
-                       (char *)memory + extent.first, error);
+    return device_read(self->launcher.device, buffer, extent.offset, extent.bytes, extent.reference,
+                       error);
 }
 
 enum { PIECE_BYTES = 4 << 20 /* each is copied, and kept until it is written */ };
 
-/* Writes what a tensor spans from the reference's memory back to the device. A storage that is
- * written completely gets a new buffer, which need not wait for the old one. Otherwise it is
- * written in pieces, each copied and waited for, to bound the memory. */
+/* Writes a part of a storage on the device, in pieces. Each is copied, and waited for before the
+ * next one, to bound the memory of the copies. */
+static enum healcl_status write_part(struct launcher *launcher, const struct storage *storage,
+                                     const struct extent *extent, struct healcl_error *error)
+{
+    const struct buffer *buffer;
+    TRY(launcher_buffer(launcher, storage, &buffer, error));
+    for (uint64_t done = 0; done < extent->bytes; done += PIECE_BYTES) {
+        const uint64_t left = extent->bytes - done;
+        const uint64_t piece = left < PIECE_BYTES ? left : PIECE_BYTES;
+        TRY(device_write(launcher->device, buffer, extent->offset + done, piece,
+                         extent->reference + done, error));
+        if (left > PIECE_BYTES)
+            TRY(device_finish(launcher->device, error));
+    }
+    return HEALCL_OK;
+}
+
+/* Copies what a tensor spans from the reference's memory: back to the device, or to the host's
+ * copy. A storage that is written completely gets a new buffer, which need not wait for the old
+ * one. */
 static enum healcl_status write_tensor(struct device_executor *self, const struct tensor *tensor,
                                        struct healcl_error *error)
 {
     struct launcher *launcher = &self->launcher;
-    struct healcl_device *device = launcher->device;
-    const struct extent extent = extent_of(tensor);
-    const struct buffer *buffer;
-    void *memory;
-    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
-    if (host_copy(self, tensor->storage)) {
-        memcpy(host_copy(self, tensor->storage) + extent.first, (char *)memory + extent.first,
-               extent.bytes);
+    const struct storage *storage = tensor->storage;
+    struct extent extent;
+    TRY(find_extent(self, tensor, &extent, error));
+    if (extent.host_copy) {
+        memcpy(extent.host_copy, extent.reference, extent.bytes);
         return HEALCL_OK;
     }
-    if (extent.bytes == storage_bytes(tensor->storage)) {
-        struct buffer *whole = launcher_memory(launcher, tensor->storage);
-        struct buffer_place place;
-        device_buffer_release(device, whole);
-        return device_upload_memory(device, launcher_place(launcher, tensor->storage, &place),
-                                    extent.bytes, memory, whole, error);
-    }
-    TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
-    for (uint64_t done = 0; done < extent.bytes; done += PIECE_BYTES) {
-        const uint64_t left = extent.bytes - done, position = extent.first + done;
-        TRY(device_write(device, buffer, position, left < PIECE_BYTES ? left : PIECE_BYTES,
-                         (const char *)memory + position, error));
-        if (left > PIECE_BYTES)
-            TRY(device_finish(device, error));
-    }
-    return HEALCL_OK;
+    if (extent.bytes < storage_bytes(storage))
+        return write_part(launcher, storage, &extent, error);
+    struct buffer *whole = launcher_memory(launcher, storage);
+    struct buffer_place place;
+    device_buffer_release(launcher->device, whole);
+    return device_upload_memory(launcher->device, launcher_place(launcher, storage, &place),
+                                extent.bytes, extent.reference, whole, error);
 }
 
 /* Runs a step on the host. Reads the inputs from the device, waits for them, and writes the output
@@ -93,7 +102,8 @@ static enum healcl_status run_by_reference(struct device_executor *self, const s
     FOR_EACH_INPUT (i, tensor, step)
         TRY(read_tensor(self, tensor, error));
     /* If the output has no gaps, the step writes all that it spans. */
-    const bool has_gaps = extent_of(step->out).bytes != packed_bytes(step->out);
+    const struct layout *out = &step->out->layout;
+    const bool has_gaps = layout_span(out) != layout_elements(out);
     if (step_traits[step->kind].adds || has_gaps)
         TRY(read_tensor(self, step->out, error));
     TRY(reference_step(self->reference, step, error));
