@@ -55,32 +55,31 @@ static enum healcl_status open_together(struct healcl_batcher *batcher,
     return healcl_session_open(batcher->wide, batcher->device, NULL, &batcher->together, error);
 }
 
-/* Finds the largest batch that fits, by bisection: memory grows with the size of the batch. `fits`
- * is the largest size known to fit, `too_many` the smallest known not to. The size that the caller
- * asks for is tried first. Errors other than the limit end the search. */
+/* Opens the session for the largest batch that fits, up to options->batch. Finds its size by
+ * bisection, since memory grows with the size of the batch; the size that the caller asks for is
+ * tried first. An error other than the limit ends the search, and so does one of a batch of 1. */
 static enum healcl_status open_largest(struct healcl_batcher *batcher,
                                        const struct healcl_batcher_options *options,
                                        struct healcl_error *error)
 {
-    struct healcl_error open_error = {.status = HEALCL_OK};
-    size_t fits = 0, too_many = options->batch + 1, tried = options->batch;
-    while (fits + 1 < too_many) {
-        healcl_error_clear(&open_error);
-        enum healcl_status status = open_together(batcher, options, tried, &open_error);
-        if (status != HEALCL_OK && (open_error.cause != HEALCL_CAUSE_LIMIT || tried == 1)) {
+    size_t largest_that_fits = 0, smallest_too_large = options->batch + 1, tried = options->batch;
+    while (largest_that_fits + 1 < smallest_too_large) {
+        struct healcl_error open_error = {.status = HEALCL_OK};
+        const enum healcl_status status = open_together(batcher, options, tried, &open_error);
+        if (status == HEALCL_OK) {
+            largest_that_fits = tried;
+        } else if (open_error.cause == HEALCL_CAUSE_LIMIT && tried > 1) {
+            smallest_too_large = tried;
+            healcl_error_clear(&open_error);
+        } else {
             error_move(error, &open_error);
             return status;
         }
-        if (status == HEALCL_OK)
-            fits = tried;
-        else
-            too_many = tried;
-        tried = fits + (too_many - fits) / 2;
+        tried = largest_that_fits + (smallest_too_large - largest_that_fits) / 2;
     }
-    healcl_error_clear(&open_error);
-    if (batcher->together && batcher->facts.batch == fits)
+    if (batcher->together && batcher->facts.batch == largest_that_fits)
         return HEALCL_OK;
-    return open_together(batcher, options, fits, error); /* a larger batch was tried last */
+    return open_together(batcher, options, largest_that_fits, error); /* a larger one was last */
 }
 
 /* Opens the sessions of a batcher, and binds memory to the inputs of a batch, in which requests are

@@ -54,25 +54,26 @@ static enum healcl_status compare_part(void *context, uint32_t part, int64_t off
     const struct payload *expected = piece->expected;
     const enum dtype dtype = piece->dtype;
     const char *actual = piece->data + (size_t)offset * dtype_size(dtype);
-    int64_t first = piece->first + offset;
     *comparison = (struct comparison){.same_shape = true};
     const bool is_same_dtype = expected->dtype == dtype;
     const enum dtype block_dtype = is_same_dtype ? dtype : DTYPE_INT64; /* holds all values */
     const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(block_dtype));
     const int64_t copy = layout_elements(&expected->layout);
-    for (int64_t count, end = first + elements; first < end;
-         first += count, actual += (size_t)count * dtype_size(dtype)) {
-        count = copy - first % copy; /* elements left of this copy */
-        count = end - first < count ? end - first : count;
-        count = block_elements < count ? block_elements : count;
-        TRY(payload_read_part(expected, block_dtype, first % copy, count, block, error));
-        if (is_same_dtype && memcmp(actual, block, (size_t)count * dtype_size(dtype)) == 0)
-            continue;
-        for (int64_t i = 0; i < count; i++) {
-            int64_t a = dtype_load(dtype, actual, i), b = dtype_load(block_dtype, block, i);
+    const int64_t end = piece->first + offset + elements;
+    int64_t count; /* elements of the current block */
+    for (int64_t first = piece->first + offset; first < end; first += count) {
+        const int64_t place = first % copy; /* in the expected tensor */
+        count = end - first < block_elements ? end - first : block_elements;
+        count = copy - place < count ? copy - place : count;
+        TRY(payload_read_part(expected, block_dtype, place, count, block, error));
+        const size_t bytes = (size_t)count * dtype_size(dtype);
+        const bool is_equal = is_same_dtype && memcmp(actual, block, bytes) == 0;
+        for (int64_t i = 0; !is_equal && i < count; i++) {
+            const int64_t a = dtype_load(dtype, actual, i), b = dtype_load(block_dtype, block, i);
             if (a != b)
                 comparison_note(comparison, first + i, a, b);
         }
+        actual += bytes;
     }
     return HEALCL_OK;
 }

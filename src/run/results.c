@@ -225,36 +225,14 @@ static void report_line(const struct results *results, const char *line)
         observer->difference(observer->context, line);
 }
 
-/* Reports a result that differs, in several lines. First "entry 8 (device_to_host): tensor 200 of
- * shape 8: 2 of 8 values differ", or that the shape is another one. Then the first values that
- * differ, and how many more do. */
-static void report_difference(const struct results *results, const struct step *step,
-                              const struct comparison *comparison)
+/* Reports the first values of a result that differ, a line for each, and how many more do. */
+static void report_values(const struct results *results, const struct layout *layout,
+                          const struct comparison *comparison)
 {
-    const struct layout *actual = &step->in[0]->layout, *expected = &step->payload->layout;
-    const struct origin *origin = step_origin(step, NO_INPUT);
-    char line[512], text[SHAPE_TEXT_SIZE], other[SHAPE_TEXT_SIZE];
-    size_t used = 0;
-    if (results->repetition > 1)
-        used = (size_t)snprintf(line, sizeof line, "repetition %" PRIu32 ": ", results->repetition);
-    used += (size_t)snprintf(line + used, sizeof line - used, "entry %zu (%.80s): tensor %.80s",
-                             origin->entry, origin->name, step->tensor_name);
-    if (!comparison->same_shape) {
-        snprintf(line + used, sizeof line - used, ": shape %s, expected %s",
-                 layout_shape_text(actual, text), layout_shape_text(expected, other));
-        report_line(results, line);
-        return;
-    }
-    uint64_t elements = (uint64_t)layout_elements(actual);
-    snprintf(line + used, sizeof line - used, " of shape %s: %" PRIu64 " of %" PRIu64 " value%s",
-             layout_shape_text(actual, text), comparison->different, elements,
-             elements == 1                ? " differs"
-             : comparison->different == 1 ? "s differs"
-                                          : "s differ");
-    report_line(results, line);
+    char line[512], index[SHAPE_TEXT_SIZE];
     for (uint32_t i = 0; i < comparison->first_count; i++) {
         snprintf(line, sizeof line, "  %s: %" PRId64 ", expected %" PRId64,
-                 layout_index_text(actual, comparison->first[i].position, text),
+                 layout_index_text(layout, comparison->first[i].position, index),
                  comparison->first[i].actual, comparison->first[i].expected);
         report_line(results, line);
     }
@@ -263,6 +241,36 @@ static void report_difference(const struct results *results, const struct step *
                  comparison->different - comparison->first_count);
         report_line(results, line);
     }
+}
+
+/* Reports a result that differs: "entry 8 (device_to_host): tensor 200 of shape 8: 2 of 8 values
+ * differ", and the first of these values; or that its shape is another one. */
+static void report_difference(const struct results *results, const struct step *step,
+                              const struct comparison *comparison)
+{
+    const struct layout *actual = &step->in[0]->layout, *expected = &step->payload->layout;
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    char line[512], repetition[32] = "";
+    char actual_shape[SHAPE_TEXT_SIZE], expected_shape[SHAPE_TEXT_SIZE];
+    layout_shape_text(actual, actual_shape);
+    layout_shape_text(expected, expected_shape);
+    if (results->repetition > 1)
+        snprintf(repetition, sizeof repetition, "repetition %" PRIu32 ": ", results->repetition);
+    const size_t used =
+        (size_t)snprintf(line, sizeof line, "%sentry %zu (%.80s): tensor %.80s", repetition,
+                         origin->entry, origin->name, step->tensor_name);
+    if (!comparison->same_shape) {
+        snprintf(line + used, sizeof line - used, ": shape %s, expected %s", actual_shape,
+                 expected_shape);
+        report_line(results, line);
+        return;
+    }
+    const uint64_t elements = (uint64_t)layout_elements(actual);
+    snprintf(line + used, sizeof line - used, " of shape %s: %" PRIu64 " of %" PRIu64 " value%s %s",
+             actual_shape, comparison->different, elements, elements == 1 ? "" : "s",
+             comparison->different == 1 ? "differs" : "differ");
+    report_line(results, line);
+    report_values(results, actual, comparison);
 }
 
 /* ---------------------------------------------------------------- the sink */

@@ -267,9 +267,16 @@ static enum healcl_status upload_slice(struct device_executor *self, const struc
     return status;
 }
 
+/* Whether a chain works in place on an input: that is its output. */
+static bool is_in_place(const struct step *step, int input)
+{
+    const struct tensor *tensor = step->in[input];
+    return step->kind == STEP_CHAIN && tensor && tensors_same(tensor, step->out);
+}
+
 /* Cuts one slice of a step, at spill->start, and uploads the parts that it reads. The slice's
  * storages get the numbers behind the plan's. Slices of a sum's terms add to the same output: all
- * but the first must not clear it. */
+ * but the first must not clear it. A chain that works in place does so in the slice, too. */
 static enum healcl_status begin_slice(struct device_executor *self, const struct step *step,
                                       struct slice *slice, int64_t size, struct healcl_error *error)
 {
@@ -280,15 +287,11 @@ static enum healcl_status begin_slice(struct device_executor *self, const struct
     const bool cuts_terms = step->kind == STEP_MODMUL_AXIS_SUM && slices->axis[STEP_OUT] < 0;
     if (cuts_terms && start > 0)
         slice->step.value[0] = 0; /* adds to the sum of earlier slices */
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step->operands[i];
+    for (int i = 0; i < STEP_OPERANDS; i++)
         if (slices->axis[i] >= 0 && slice_is_read(step, slices, i, size))
             TRY(upload_slice(self, step, slice, i, error));
-        /* A chain may work in place: then an input is the output, in the slice too. */
-        const bool is_in_place = i != STEP_OUT && step->kind == STEP_CHAIN && tensor &&
-                                 tensor->storage == step->out->storage &&
-                                 layout_same_elements(&tensor->layout, &step->out->layout);
-        if (!is_in_place)
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        if (!is_in_place(step, i))
             continue;
         slice->step.in[i] = slice->step.out;
         if (!slice_is_read(step, slices, STEP_OUT, size))

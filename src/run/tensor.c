@@ -302,19 +302,15 @@ enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
     TRY(queue_wait(queue, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     enum healcl_status status = HEALCL_OK;
-    tensor->mapped = &nothing;
+    void *mapped = &nothing;
     if (tensor_byte_count(tensor) > 0) {
         device_turn_begin(queue->device);
-        status =
-            queue->executor->class->map(queue->executor, &tensor->view, &tensor->mapped, error);
+        status = queue->executor->class->map(queue->executor, &tensor->view, &mapped, error);
         device_turn_end(queue->device);
     }
-    if (status != HEALCL_OK) {
-        tensor->mapped = NULL;
-        return status;
-    }
+    TRY(status);
     tensor->view.storage->is_mapped = true;
-    *data = tensor->mapped;
+    tensor->mapped = *data = mapped;
     return HEALCL_OK;
 }
 
