@@ -117,8 +117,9 @@ static enum healcl_status number_kernel(struct audit *audit, const struct step *
     return HEALCL_OK;
 }
 
-/* The outermost axis of a step's output that can be cut: the batch axis, if there is one. Its size
- * is 1 if no axis can be cut. '*' marks axes that cannot. */
+/* Finds the axis along which a step can be cut for audits: the outermost axis of its output with
+ * more than one index that is not marked '*', because the step mixes its elements. Returns that
+ * axis of each operand, and its size; size 1 and NO_AXIS if there is none. */
 static struct slices batch_of(const struct step *step)
 {
     struct slices batch = {.size = 1};
@@ -129,10 +130,11 @@ static struct slices batch_of(const struct step *step)
     while (axis < out->rank && (axes.names[STEP_OUT][axis] == '*' || out->shape[axis] <= 1))
         axis++;
     const bool can_cut = axis < out->rank;
+    const char name = can_cut ? axes.names[STEP_OUT][axis] : '*'; /* no operand has an axis '*' */
     if (can_cut)
         batch.size = out->shape[axis];
-    for (int i = 0; i < STEP_OPERANDS; i++) /* the axis of the same name in each operand */
-        batch.axis[i] = can_cut ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis]) : NO_AXIS;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        batch.axis[i] = (int8_t)step_axis(&axes, i, name);
     return batch;
 }
 
@@ -147,16 +149,17 @@ static uint64_t audit_bytes(const struct step *slice)
     return bytes;
 }
 
-/* Whether the device runs a step with a kernel that the reference can repeat. Estimates the cost of
- * one index of the batch axis: its bytes, and the reference's time. The reference cannot repeat
- * vendors' steps. */
+/* Whether an audit can repeat a step of the plan, by number: the device runs it, with a kernel of
+ * healcl, and one index of its batch fits in BYTES_MOST. Sets the step's cost and limit for each
+ * index. Counts steps that the device runs but no audit can repeat: those of vendors' kernels. */
 static bool is_auditable(struct audit *audit, size_t number, const struct healcl_device *device)
 {
     const struct step *step = &audit->plan->steps[number];
     struct audited_step *audited = &audit->steps[number];
-    /* Without a family of kernels, or with an obstacle, the device does not run it. */
-    if (!family_of(step->kind) || step_is_left_out(step, device) || step_obstacle(step, device) ||
-        !step->out || layout_elements(&step->out->layout) == 0)
+    const bool has_kernel = family_of(step->kind) != NULL && step->out;
+    if (!has_kernel || step_is_left_out(step, device) || step_obstacle(step, device))
+        return false; /* the device does not run it */
+    if (layout_elements(&step->out->layout) == 0)
         return false;
     const struct slices batch = batch_of(step);
     struct slice slice;
@@ -165,9 +168,10 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
     /* Nanoseconds: comparing takes about one for each byte. */
     audited->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
     audited->index_limit = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
-    const bool is_possible = step->kind != STEP_VENDOR && audited->index_limit > 0;
-    audit->facts.steps_left_out += !is_possible;
-    return is_possible;
+    const bool can_repeat = step->kind != STEP_VENDOR && audited->index_limit > 0;
+    if (!can_repeat)
+        audit->facts.steps_left_out++;
+    return can_repeat;
 }
 
 /* Lists the steps of the plan that can be audited, and counts those of each kernel. */
@@ -467,7 +471,7 @@ static uint64_t audit_compare(struct audit *audit, const struct pending *pending
     return different;
 }
 
-/* Moves an audited step behind all others in the order of turns. */
+/* Moves a step behind all others in the order of turns: it was just audited. */
 static void move_to_end(struct audit *audit, size_t step)
 {
     size_t index = 0;

@@ -5,8 +5,9 @@
 #include "kernels/variant.h"
 #include "run/device_executor_parts.h"
 
-/* Enqueues a copy of a result, in C order, to its own buffer. Later steps of the segment then
- * cannot change it. If the device cannot pack it, the host does. */
+/* Enqueues a copy of a result, in C order, to its own buffer, which becomes that of the download.
+ * Later steps of the segment then cannot change the result. If the device cannot pack it, the host
+ * does. The copy is a step that writes a storage behind the plan's. */
 static enum healcl_status snapshot(struct device_executor *self, struct download *download,
                                    struct healcl_error *error)
 {

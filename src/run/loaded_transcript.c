@@ -83,18 +83,17 @@ static enum healcl_status make_plan(const struct healcl_transcript *transcript, 
                                     struct healcl_error *error)
 {
     const struct healcl_plan_options *options = &transcript->options;
-    struct plan *original;
+    const struct healcl_transcript *parent = transcript->parent;
     TRY(source_check_size(&transcript->source, error)); /* the file is read once more */
-    if (!transcript->parent)
+    if (!parent)
         return plan_create(&transcript->source, operations_of_options(options), options, plan,
                            error);
-    const bool is_shared = transcript->parent->is_before_passes; /* else plan_rewrite frees it */
-    if (is_shared)
-        original = transcript->parent->plan;
-    else
-        TRY(make_plan(transcript->parent, &original, error));
-    return plan_rewrite(original, is_shared, options, transcript->change, transcript->how, plan,
-                        error);
+    const bool keeps_original = parent->is_before_passes; /* else plan_rewrite frees it */
+    struct plan *original = parent->plan;
+    if (!keeps_original)
+        TRY(make_plan(parent, &original, error));
+    return plan_rewrite(original, keeps_original, options, transcript->change, transcript->how,
+                        plan, error);
 }
 
 /* The last part of opening a transcript: makes its plan, runs the passes and lists its tensors.
@@ -247,10 +246,12 @@ static enum healcl_status read_file(const struct healcl_transcript *transcript, 
 {
     NEED(transcript, error);
     const char *what = is_input ? "input" : "result";
-    const size_t count = is_input ? transcript->plan->uploads : transcript->plan->results;
+    size_t count;
+    const struct healcl_tensor_info *infos = is_input
+                                                 ? healcl_transcript_inputs(transcript, &count)
+                                                 : healcl_transcript_results(transcript, &count);
     NEED_NUMBER(what, number, count, error);
-    const struct healcl_tensor_info *info =
-        is_input ? &transcript->inputs[number] : &transcript->results[number];
+    const struct healcl_tensor_info *info = &infos[number];
     if (!info->has_data)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "the file has no data for %s %zu", what, number);
     if (bytes != info->bytes)

@@ -18,7 +18,7 @@ static int64_t tensor_byte_count(const struct healcl_tensor *tensor)
 
 /* ---------------------------------------------------------------- handles */
 
-/* Ends one owner's use of `handles`: the queue's or a handle's. The last one frees it. */
+/* Ends the use of `handles` by one owner: the queue, or a handle of it. The last owner frees it. */
 static void disown(struct handles *handles)
 {
     if (atomic_fetch_sub(&handles->owners, 1) == 1)
@@ -53,8 +53,8 @@ static void free_handle(struct healcl_tensor *tensor)
     disown(handles);
 }
 
-/* Takes a released handle out of its queue: out of the list, unmapped, without a use of its
- * storage. Called by the queue's thread. */
+/* Takes a released handle out of its queue: removes it from the queue's list, ends its mapping, and
+ * drops its use of the storage. Only the queue's thread may call this. */
 static void forget_handle(struct healcl_tensor *tensor)
 {
     struct healcl_queue *queue = tensor->queue;
@@ -88,14 +88,15 @@ enum healcl_status queue_free_released(struct healcl_queue *queue, struct healcl
     return HEALCL_OK;
 }
 
-/* Frees the released handles of a closed queue. Any thread may call this: the exchange gives each
- * handle to one thread only. */
+/* Frees the released handles of a closed queue. Any thread may call this: it takes the whole list
+ * at once, so that no other thread frees the same handles. */
 static void free_left(struct handles *handles)
 {
-    struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL), *before;
-    for (; tensor; tensor = before) {
-        before = tensor->released;
+    struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL);
+    while (tensor) {
+        struct healcl_tensor *next = tensor->released;
         free_handle(tensor);
+        tensor = next;
     }
 }
 
