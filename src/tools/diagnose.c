@@ -55,9 +55,8 @@ static struct candidate whole_of(const struct candidate *failing)
 {
     struct candidate whole = *failing;
     step_axes(whole.step, &whole.axes);
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (whole.step->operands[i])
-            whole.layouts[i] = whole.step->operands[i]->layout;
+    FOR_EACH_OPERAND (i, tensor, whole.step)
+        whole.layouts[i] = tensor->layout;
     /* The moduli of a sum, given in out's shape, become a vector. */
     for (char *names = whole.axes.names[1];
          whole.step->kind == STEP_AXIS_MODSUM && whole.layouts[1].rank > 1;) {
@@ -380,9 +379,8 @@ static enum healcl_status upload_state(struct diagnosis_state *state, struct hea
     TRY(executor->class->rewind(executor, 0, error));
     for (size_t number = 0; number < state->count; number++) {
         const struct step *step = &state->first[number];
-        for (int i = 0; i < STEP_INPUTS; i++)
-            if (step->in[i])
-                TRY(upload_storage(state, step->in[i], error));
+        FOR_EACH_INPUT (i, tensor, step)
+            TRY(upload_storage(state, tensor, error));
         if (step->out && step->kind != STEP_UPLOAD)
             TRY(upload_storage(state, step->out, error));
     }

@@ -296,10 +296,10 @@ static enum healcl_status make_contiguous(struct call *call, struct step *step,
                                           struct copies *copies, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i] && wants_contiguous(operation, i, step->in[i]))
-            TRY(copy_tensor(call, step->in[i], true, step->arguments[i].parameter, copies,
-                            &step->in[i], error));
+    FOR_EACH_INPUT (i, tensor, step)
+        if (wants_contiguous(operation, i, tensor))
+            TRY(copy_tensor(call, tensor, true, step->arguments[i].parameter, copies, &step->in[i],
+                            error));
     if (!wants_contiguous(operation, VENDOR_OUT, step->out))
         return HEALCL_OK;
     return copy_tensor(call, step->out, operation->reads_out,
@@ -315,9 +315,8 @@ static enum healcl_status call_add_kernel(struct call *call, const struct step *
     struct step step = *whole;
     step.side = call->planner->side;
     TRY(make_contiguous(call, &step, &copies, error));
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step.in[i])
-            set_value(values, i, step.in[i]);
+    FOR_EACH_INPUT (i, tensor, &step)
+        set_value(values, i, tensor);
     set_value(values, VENDOR_OUT, step.out);
     for (uint32_t i = 0; i < operation->kernel_count; i++) {
         vendor_set_alternative(operation->kernels[i], 0, values);
@@ -403,10 +402,8 @@ static enum healcl_status add_body(struct call *call, const struct step *step,
     const struct tensor *tensors[EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX] = {NULL};
     struct entry entry = {.index = call->entry->index, .kind = ENTRY_OPERATION};
     entry.out.kind = ARGUMENT_NONE;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            TRY(plan_view(planner->plan, step->in[i]->storage, &step->in[i]->layout, &tensors[i],
-                          error));
+    FOR_EACH_INPUT (i, tensor, step)
+        TRY(plan_view(planner->plan, tensor->storage, &tensor->layout, &tensors[i], error));
     tensors[VENDOR_OUT] = call->result;
     planner->outer = call->form->operation;
     for (uint32_t i = 0; i < operation->body_count; i++) {
@@ -432,11 +429,10 @@ static enum healcl_status keep_check(struct vendor_call *made, struct arena *are
     struct tensor *tensors = arena_alloc(arena, STEP_INPUTS * sizeof *tensors);
     NEED_MEMORY(check && tensors, error);
     *check = (struct vendor_check){.step = *step, .input = input, .of = of};
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i]) {
-            tensors[i] = *step->in[i];
-            check->step.in[i] = &tensors[i];
-        }
+    FOR_EACH_INPUT (i, tensor, step) {
+        tensors[i] = *tensor;
+        check->step.in[i] = &tensors[i];
+    }
     while (*last)
         last = &(*last)->next;
     *last = check;
