@@ -5,14 +5,33 @@
 #include "kernels/variant.h"
 #include "run/device_executor_parts.h"
 
-/* Enqueues a copy of a result, in C order, to its own buffer, which becomes that of the download.
- * Later steps of the segment then cannot change the result. If the device cannot pack it, the host
- * does. The copy is a step that writes a storage behind the plan's. */
+/* Runs a step that copies a result in C order: on the device, or on the host if the device lacks a
+ * kernel or memory for it. download: the step of the plan that the copy is made for. */
+static enum healcl_status pack_result(struct device_executor *self, const struct step *download,
+                                      const struct step *copy, struct healcl_error *error)
+{
+    const char *obstacle = pack_obstacle(&self->launcher, copy);
+    if (obstacle)
+        return device_executor_run_on_host(self, copy, obstacle, error);
+    struct healcl_error launch_error = {0};
+    enum healcl_status status = launch_pack(&self->launcher, download, copy, &launch_error);
+    if (status == HEALCL_OK)
+        return HEALCL_OK;
+    if (self->base.falls_back && device_executor_is_lacking(&launch_error))
+        status = device_executor_run_on_host(self, copy, launch_error.message, error);
+    else
+        error_move(error, &launch_error);
+    healcl_error_clear(&launch_error);
+    return status;
+}
+
+/* Copies a result, in C order, to its own buffer, which becomes that of the download. Later steps
+ * of the segment then cannot change the result. The copy is a step that writes a storage behind the
+ * plan's. */
 static enum healcl_status snapshot(struct device_executor *self, struct download *download,
                                    struct healcl_error *error)
 {
     struct launcher *launcher = &self->launcher;
-    struct healcl_error launch_error = {0};
     const struct tensor *tensor = download->step->in[0];
     struct storage packed = {.id = (uint32_t)launcher->plan->storage_count,
                              .dtype = tensor->storage->dtype,
@@ -21,16 +40,7 @@ static enum healcl_status snapshot(struct device_executor *self, struct download
     struct step copy = *download->step;
     copy.kind = STEP_COPY;
     copy.out = &out;
-    const char *obstacle = pack_obstacle(launcher, &copy);
-    enum healcl_status status =
-        obstacle ? HEALCL_OK : launch_pack(launcher, download->step, &copy, &launch_error);
-    if (status != HEALCL_OK && self->base.falls_back && device_executor_is_lacking(&launch_error))
-        obstacle = launch_error.message;
-    else if (status != HEALCL_OK)
-        error_move(error, &launch_error);
-    if (obstacle)
-        status = device_executor_run_on_host(self, &copy, obstacle, error);
-    healcl_error_clear(&launch_error);
+    const enum healcl_status status = pack_result(self, download->step, &copy, error);
     download->offset = 0;
     download->is_in_storage = false;
     download->buffer = *launcher_memory(launcher, &packed);

@@ -11,6 +11,18 @@ struct reference_executor {
     struct reference *reference;
 };
 
+/* Returns the address of a contiguous tensor's elements in the reference's memory. Unmapping is not
+ * needed. */
+static enum healcl_status reference_map(struct executor *executor, const struct tensor *tensor,
+                                        void **data, struct healcl_error *error)
+{
+    struct reference_executor *self = (struct reference_executor *)executor;
+    void *memory;
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    *data = (char *)memory + (size_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    return HEALCL_OK;
+}
+
 /* Hands out a result: in place if its elements are contiguous and in order, else packed. An empty
  * result gets "", since NULL means that the sink does not need the data. */
 static enum healcl_status deliver(struct reference_executor *self, const struct step *step,
@@ -18,17 +30,15 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
 {
     const struct tensor *tensor = step->in[0];
     const int64_t elements = layout_elements(&tensor->layout);
-    const void *data = elements == 0 ? "" : NULL;
-    void *memory, *packed = NULL;
+    if (elements == 0 || !sink_wants_data(sink, step))
+        return sink_take(&self->base, sink, step, 0, elements, elements == 0 ? "" : NULL, error);
+    void *data, *packed = NULL;
+    TRY(reference_map(&self->base, tensor, &data, error));
     enum healcl_status status = HEALCL_OK;
-    if (elements > 0 && sink_wants_data(sink, step)) {
-        TRY(reference_memory(self->reference, tensor->storage, &memory, error));
-        data = (char *)memory + (size_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
-        if (!layout_is_contiguous(&tensor->layout)) {
-            data = packed = malloc((size_t)packed_bytes(tensor));
-            NEED_MEMORY(packed, error);
-            status = reference_read(self->reference, tensor, packed, error);
-        }
+    if (!layout_is_contiguous(&tensor->layout)) {
+        data = packed = malloc((size_t)packed_bytes(tensor));
+        NEED_MEMORY(packed, error);
+        status = reference_read(self->reference, tensor, packed, error);
     }
     THEN(status, sink_take(&self->base, sink, step, 0, elements, data, error));
     free(packed);
@@ -73,6 +83,21 @@ static enum healcl_status reference_run_one(struct reference_executor *self,
     return status;
 }
 
+/* Adds a step's time, in nanoseconds, to the times of its segment: to those of decoding or
+ * computing, and to those of its operations. */
+static void note_time(struct reference_executor *self, const struct step *step,
+                      uint64_t nanoseconds)
+{
+    struct segment_result *times = &self->base.times;
+    const bool is_upload = step->kind == STEP_UPLOAD;
+    if (is_upload && !executor_bound(&self->base, step->out->storage))
+        times->decode_nanoseconds += nanoseconds;
+    if (!is_upload && step->kind != STEP_DOWNLOAD)
+        times->compute_nanoseconds += nanoseconds;
+    if (step->kind != STEP_RELEASE && times->operation_nanoseconds)
+        origins_share(step->origins, nanoseconds, times->operation_nanoseconds);
+}
+
 /* Runs the steps of a segment one by one, and measures each. The sink's time, in which results are
  * compared, is not the step's. Kernels of vendors cannot run here, so that the steps of their
  * bodies run (STEP_OF_KERNEL steps are left out). */
@@ -96,14 +121,8 @@ static enum healcl_status reference_run_segment(struct executor *executor,
         TRY(status);
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
-        const uint64_t step_time =
-            monotonic_nanoseconds() - start - (times->sink_nanoseconds - sink_before);
-        if (step->kind == STEP_UPLOAD && !executor_bound(&self->base, step->out->storage))
-            times->decode_nanoseconds += step_time;
-        else if (step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD)
-            times->compute_nanoseconds += step_time;
-        if (step->kind != STEP_RELEASE && times->operation_nanoseconds)
-            origins_share(step->origins, step_time, times->operation_nanoseconds);
+        const uint64_t of_sink = times->sink_nanoseconds - sink_before;
+        note_time(self, step, monotonic_nanoseconds() - start - of_sink);
     }
     times->nanoseconds = monotonic_nanoseconds() - segment_start - times->sink_nanoseconds;
     self->base.dropped_digits = self->reference->dropped_digits;
@@ -119,18 +138,6 @@ static enum healcl_status reference_enqueue(struct executor *executor, size_t fi
 {
     const struct segment steps = {.first_step = first, .step_count = count};
     return reference_run_segment(executor, &steps, sink, error);
-}
-
-/* Returns the address of a contiguous tensor's elements in the reference's memory. Unmapping is not
- * needed. */
-static enum healcl_status reference_map(struct executor *executor, const struct tensor *tensor,
-                                        void **data, struct healcl_error *error)
-{
-    struct reference_executor *self = (struct reference_executor *)executor;
-    void *memory;
-    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
-    *data = (char *)memory + (size_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
-    return HEALCL_OK;
 }
 
 /* Copies packed elements to a contiguous tensor. */
