@@ -15,12 +15,14 @@ enum {
     BYTES_MAX = 64 << 20 /* of templates */
 };
 
+#define WITHOUT_TABLES UINT64_MAX /* an epoch that the cache never reaches */
+
 enum { SCALARS_MAX = 3 /* the inputs of a step that can be scalars are the first ones */ };
 
 /* What a bound step has of its own. The arguments of its kernel objects stay set between runs: only
  * those that have changed are set again. */
 struct bound_state {
-    uint64_t tables_epoch; /* the cache's epoch when these were found */
+    uint64_t tables_epoch; /* the cache's epoch when these were found, or WITHOUT_TABLES */
     struct derived *tables[TABLES_MAX];
     /* Operands of the latest run: the next run of a cached call may have others. */
     const struct storage *storages[STEP_OPERANDS];
@@ -312,7 +314,7 @@ static void make_kernel_objects(struct launcher *self, struct bound_step *bound)
     struct kernel_object *object = state->objects;
     cl_int code = CL_SUCCESS; /* ignored: without their own objects, launches share one */
     bool is_whole = true;
-    state->tables_epoch = UINT64_MAX; /* no tables were found yet */
+    state->tables_epoch = WITHOUT_TABLES;
     state->object_count = count;
     bound->state = state;
     self->templates.kernels += count;
@@ -337,7 +339,7 @@ static void note_operands(struct bound_state *state, const struct step *step)
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = step->operands[i] ? step->operands[i]->storage : NULL;
         if (state->storages[i] != storage)
-            state->tables_epoch = UINT64_MAX;
+            state->tables_epoch = WITHOUT_TABLES;
         state->storages[i] = storage;
     }
     for (int i = 0; i < SCALARS_MAX; i++) {
@@ -350,7 +352,7 @@ static void note_operands(struct bound_state *state, const struct step *step)
     for (size_t i = 0; scalars_differ && i < state->object_count; i++)
         for (uint32_t j = 0; j < state->objects[i].count; j++)
             if (state->objects[i].serials[j] == VALUE_SERIAL)
-                state->objects[i].serials[j] = 0; /* it is not set */
+                state->objects[i].serials[j] = UNSET_SERIAL;
 }
 
 /* Acquires the scratch memory of a run. Prefers the buffers of the step's latest run, so that

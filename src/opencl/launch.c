@@ -197,8 +197,7 @@ static enum healcl_status set_argument(struct healcl_device *device, const struc
 }
 
 /* Sets the arguments of a launch. A launch with its own kernel object sets only memory that has
- * changed: each memory has a serial number. If setting fails, the serial 0 makes the next launch
- * try again. */
+ * changed: each memory has a serial number. If setting fails, the next launch tries again. */
 static enum healcl_status set_arguments(struct healcl_device *device, const struct launch *launch,
                                         const struct kernel *kernel,
                                         const struct kernel_object *own, struct healcl_error *error)
@@ -209,7 +208,7 @@ static enum healcl_status set_arguments(struct healcl_device *device, const stru
         if (own && own->serials[i] == serial) /* it is set already */
             continue;
         if (own)
-            own->serials[i] = 0;
+            own->serials[i] = UNSET_SERIAL;
         TRY(set_argument(device, launch, own ? own->id : kernel->id, i, error));
         if (own)
             own->serials[i] = serial;

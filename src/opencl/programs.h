@@ -158,10 +158,10 @@ struct kernel;
 /* A launch's own object of a kernel. */
 struct kernel_object {
     cl_kernel id;
-    uint64_t *serials; /* by argument: of the memory that is set, VALUE_SERIAL, or 0 for none */
+    uint64_t *serials; /* by argument: of the memory that is set, or one of these */
     uint32_t count;
 };
-enum { VALUE_SERIAL = 1 /* of a value */ };
+enum { UNSET_SERIAL, VALUE_SERIAL }; /* of an argument that is not set; of a value */
 
 /* Builds the kernel of a launch if it is not built yet, and checks that the device can launch it
  * so. The device owns *kernel. */

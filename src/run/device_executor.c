@@ -53,14 +53,14 @@ static enum healcl_status clear_status(struct device_executor *self, struct heal
 {
     const struct status initial = {.index = UINT32_MAX};
     self->launcher.check_count = 0;
-    if (self->status_is_unused)
+    if (self->status_is_initial)
         return HEALCL_OK;
     if (!self->launcher.status.memory)
         TRY(device_buffer_acquire_part(self->launcher.device, sizeof initial,
                                        &self->launcher.status, error));
     TRY(device_write(self->launcher.device, &self->launcher.status, 0, sizeof initial, &initial,
                      error));
-    self->status_is_unused = true;
+    self->status_is_initial = true;
     return HEALCL_OK;
 }
 
@@ -113,7 +113,7 @@ static enum healcl_status take_status(struct device_executor *self, const struct
     self->base.dropped_digits += dropped;
     if (found->key > 0 && found->key <= self->launcher.check_count)
         return refuse_check(self, found, error);
-    self->status_is_unused = found->key == 0 && dropped == 0;
+    self->status_is_initial = found->key == 0 && dropped == 0;
     return HEALCL_OK;
 }
 
@@ -314,7 +314,7 @@ static enum healcl_status take_alone(struct device_executor *self, const struct 
 static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
 {
     struct group group = {.self = self}; /* empty: no range of a slab yet */
-    if (!self->status_is_unused || self->launcher.device->last_upload) {
+    if (!self->status_is_initial || self->launcher.device->last_upload) {
         group.has_status = group_takes(&group, &self->launcher.status, sizeof(struct status),
                                        &group.status_in_slab);
         if (!group.has_status)
@@ -354,6 +354,12 @@ static enum healcl_status drain(struct device_executor *self, struct healcl_erro
 
 /* ---------------------------------------------------------------- segments */
 
+/* Whether a download reads a tensor that limited memory has moved to the host. */
+static bool reads_moved(const struct spill *spill, const struct step *step)
+{
+    return step->kind == STEP_DOWNLOAD && !spill->memory.states[step->in[0]->storage->id].resident;
+}
+
 /* Whether pending results are handed out before a step: it waits anyway, or they take too much
  * memory, or with limited memory the step needs theirs. */
 static bool drains_before(struct device_executor *self, size_t number)
@@ -362,9 +368,7 @@ static bool drains_before(struct device_executor *self, size_t number)
     if (device_executor_is_awaited(self, step) || self->download_bytes > pending_most(self))
         return true;
     return self->spill && self->download_count > 0 &&
-           (spill_is_short(self, number) ||
-            (step->kind == STEP_DOWNLOAD &&
-             !self->spill->memory.states[step->in[0]->storage->id].resident));
+           (spill_is_short(self, number) || reads_moved(self->spill, step));
 }
 
 /* Adds the times of a launch to the segment's. times->tag are the operations that the launch
@@ -404,9 +408,9 @@ static void note_phase(struct device_executor *self, bool begins_compute)
                                self->launcher.device->programs->compile_nanoseconds;
     const uint64_t now = monotonic_nanoseconds() - elsewhere;
     if (self->in_compute_phase)
-        self->base.times.compute_nanoseconds += now - self->compute_start;
+        self->base.times.compute_nanoseconds += now - self->phase_start;
     self->in_compute_phase = begins_compute;
-    self->compute_start = now;
+    self->phase_start = now;
 }
 
 /* If times are split, ends the current phase: waits until its commands have ended. */

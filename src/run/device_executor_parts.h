@@ -41,14 +41,14 @@ struct device_executor {
     struct launcher launcher;
     struct healcl_error launch_error; /* empty between steps: clearing it at each takes time */
     bool has_refused;                 /* a check of data has failed */
-    bool status_is_unused; /* the status buffer is initialized, and no kernel has used it since */
+    bool status_is_initial; /* the status buffer is initialized, and no kernel has used it since */
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;
     uint64_t recent_wait; /* nanoseconds of the longest drain, halved with each later one */
-    /* If the segment's times are split: kernels are enqueued, since compute_start. */
+    /* If the segment's times are split: kernels are enqueued, since phase_start. */
     bool in_compute_phase;
-    uint64_t compute_start;
+    uint64_t phase_start;
     const struct result_sink *sink;
     struct reference *reference; /* runs steps that the device cannot; NULL before the first one */
     struct spill *spill;         /* if memory is limited, or NULL */

@@ -135,7 +135,7 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
         return device_executor_run_on_host(self, step, obstacle, error);
     const uint64_t host_steps_before = self->base.host_steps;
     const bool is_audited = self->base.audit && audit_takes(self->base.audit, step);
-    self->status_is_unused = false;
+    self->status_is_initial = false;
     if (is_audited)
         TRY(audit_before_step(self->base.audit, &self->launcher, error));
     if (self->launcher.plan->table)

@@ -200,9 +200,9 @@ static void forget_results(struct healcl_session *session, size_t first_segment,
         forget_result(&session->results[i], reason);
 }
 
-/* Resets a session after an error: the state of its tensors is unknown. A device may have handed
- * out fewer results than the host reference, or results of steps that were refused. After a
- * cancellation the device may be busy, so its storages are only forgotten by the next run. */
+/* Resets a session after an error, because the contents of its tensors are unknown. Results are
+ * dropped, too: some may be of steps that were refused. After a cancellation the device may be
+ * busy. Then only the next run forgets its storages. */
 static void start_over(struct healcl_session *session, enum healcl_status status)
 {
     forget_results(session, 0, HAS_FAILED);

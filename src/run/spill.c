@@ -339,7 +339,7 @@ static enum healcl_status run_slices(struct device_executor *self, const struct 
 {
     enum healcl_status status = HEALCL_OK;
     struct spill *spill = self->spill;
-    self->status_is_unused = false;
+    self->status_is_initial = false;
     spill->slices = *slices;
     for (spill->start = 0; spill->start < slices->size && status == HEALCL_OK;
          spill->start += slices->most) {
