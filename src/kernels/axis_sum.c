@@ -52,7 +52,7 @@ static enum healcl_status choose_columns(struct launcher *self, const struct var
 {
     const struct step *step = plan->step;
     struct job job;
-    job_begin(&job, self, step, plan, 1 /* input */);
+    job_begin(&job, self, plan, 1 /* input */);
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.lanes);
     JOB_ADD_LONGS(&job, moduli.period, terms_of(step), term_stride_of(step));
@@ -91,7 +91,7 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     const struct step *step = plan->step;
     const struct layout *a = &step->in[INPUT_A]->layout, *out = &step->out->layout;
     struct job job;
-    job_begin(&job, self, step, plan, 1 /* input */);
+    job_begin(&job, self, plan, 1 /* input */);
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.table);
     JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
@@ -152,21 +152,14 @@ static const char *plan_shared_sum(struct variant_plan *plan)
     return NULL;
 }
 
-/* Adds a launch of axis_sum_local, which sums all segments of all columns. The kernel's parameters
- * after the operands: the number of terms, strides of a and of b along them, terms of a segment,
- * and columns. There is no b. */
+/* Adds a launch of axis_sum_local, which sums all segments of all columns. */
 static enum healcl_status choose_segments(struct launcher *self, const struct variant_plan *plan,
                                           const struct sum_operands *operands,
                                           struct healcl_error *error)
 {
-    const struct axis_sum *sum = &plan->sum;
-    const uint64_t columns = plan->space.end / (uint64_t)sum->segments;
     struct job job;
     sum_begin(&job, self, plan, operands, false /* out is only written */);
-    job.rounds = (uint64_t)sum->segment_terms / sum->sharing.parts + 1;
-    JOB_ADD_LONGS(&job, sum->terms, sum->term_stride, 0 /* of b */, sum->segment_terms);
-    job_add_uint(&job, (uint32_t)columns);
-    return sum_choose_shared(&job, &sum->sharing, error);
+    return sum_choose_shared(&job, &plan->sum, 0 /* there is no b */, error);
 }
 
 /* Makes an operand contiguous: it has the space's elements in C order, from 0 on. */
@@ -258,7 +251,7 @@ static enum healcl_status choose_axis_modsum(struct launcher *self, const struct
     do { /* once even without terms: such sums are 0 */
         int64_t count = sum_terms_at_once(self, terms - first);
         struct job job;
-        job_begin(&job, self, step, plan, 1 /* input */);
+        job_begin(&job, self, plan, 1 /* input */);
         job.rounds = (uint64_t)count;
         job.space.operand[OPERAND_A].offset += first * stride;
         job_add_buffer(&job, q);

@@ -30,7 +30,7 @@ static struct space space_of_elements(const struct step *step)
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
 {
     const struct step *step = plan->step;
-    job_begin(job, self, step, plan, count_inputs(step));
+    job_begin(job, self, plan, count_inputs(step));
     if (step->kind == STEP_FILL)
         job_add_long(job, step->value[0]);
 }

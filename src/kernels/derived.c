@@ -142,14 +142,14 @@ static int derive_scales(struct launcher *self, const struct step *step)
     return template_add_table(self, &table);
 }
 
-/* Adds the tables of a transform: q, twiddles, n_inv (with factors, if any) and the permutation.
- * SLOT_NONE: the step has no such input. */
+/* Adds the tables of a transform: q, twiddles, n_inv (with factors, if any) and the permutation. */
 enum healcl_status derive_transform(struct launcher *self, const struct step *step,
                                     struct transform_tables *tables, struct healcl_error *error)
 {
     tables->q = modulus_table(self, Q, &step->in[Q]->layout);
     tables->twiddles = derive_twiddles(self, step, PSI);
-    tables->n_inv = tables->permutation = SLOT_NONE;
+    tables->n_inv = tables->twiddles; /* stand-ins */
+    tables->permutation = tables->q;
     if (step->in[FACTORS])
         tables->n_inv = derive_scales(self, step);
     else if (step->in[N_INV])

@@ -128,7 +128,8 @@ struct periodic_moduli derive_periodic_moduli(struct launcher *self, const struc
  * broadcasts a vector along all axes but the last. */
 int derive_modulus_vector(struct launcher *self, const struct step *step, int i);
 
-/* Tables of a transform, by slot; SLOT_NONE if the step does not have the table's input. */
+/* Tables of a transform, by slot. One whose input the step does not have is another one, as a
+ * stand-in that kernels do not read. */
 struct transform_tables {
     int q;           /* struct modulus [k] */
     int twiddles;    /* struct twiddle [k,n] */

@@ -50,7 +50,7 @@ static enum healcl_status begin_check(struct job *job, struct launcher *self, co
     begin_core(job, self, check->step, check->input, "core/checks", kernel, &check->elements);
     space_simplify(&job->space);
     if (job->space.rank < 2)
-        space_add_axis(&job->space);
+        space_insert_axis(&job->space, 0, 1);
     job_add_input(job, tensor);
     return launcher_add_check(self, check, &job->space.key, error);
 }
@@ -387,10 +387,10 @@ static enum healcl_status fill_on_device(struct launcher *self, struct template_
     const enum derived_kind kind = fill.table->key.kind;
     if (kind == DERIVED_INDEX_CHECK && derived_indices_in_range(self, run->step, fill.table))
         return HEALCL_OK;
+    if (kind == DERIVED_WEIGHTS && self->list)
+        return HEALCL_OK;
     if (kind == DERIVED_WEIGHTS)
-        return self->list
-                   ? HEALCL_OK
-                   : copy_weights(self, run->step, fill.table, &run->tables[i]->table, error);
+        return copy_weights(self, run->step, fill.table, &run->tables[i]->table, error);
     return run_fill(self, run, functions[kind], &fill, error);
 }
 
@@ -449,20 +449,20 @@ static enum healcl_status fill_stale(struct launcher *self, struct template_run 
     struct fill fill = {.step = run->step, .template = template};
     for (size_t i = 0; i < template->table_count; i++) {
         const struct table *table = &template->tables[i];
+        const bool has_scalars = table->inputs[0] == NO_INPUT;
         uint64_t bytes;
-        if (!is_stale[i])
-            continue;
-        if (table->inputs[0] == NO_INPUT) { /* the plan's scalars */
+        if (is_stale[i] && has_scalars)
             TRY(add_scalars(self, run, i, error));
+        if (!is_stale[i] || has_scalars)
             continue;
-        }
         void *contents = derived_on_host(self, run->step, table, &bytes);
-        const uint32_t bits = contents ? 0 : transform_bits(template, table);
-        const bool needs_launch = !contents && bits == 0;
+        const bool is_filled_by_host = contents != NULL;
+        const uint32_t bits = is_filled_by_host ? 0 : transform_bits(template, table);
         fill.wanted |= bits;
         TRY(acquire_table(self, run, i, contents, bytes, error));
-        must_wait[i] = needs_launch && fill.wanted != 0;
-        if (needs_launch && !must_wait[i])
+        const bool needs_own_launch = !is_filled_by_host && bits == 0;
+        must_wait[i] = needs_own_launch && fill.wanted != 0;
+        if (needs_own_launch && !must_wait[i])
             TRY(fill_on_device(self, run, i, error));
     }
     TRY(fill_transform(self, run, &fill, error));

@@ -147,23 +147,27 @@ static struct twiddle *host_twiddles(const struct launcher *self, const struct s
     return twiddles;
 }
 
-/* Twiddles [k]: n_inv[j] * factors[j] mod q[j]. A twiddle is not negative. If factor j is, twiddle
- * j has its magnitude, and a mark for the sign. */
+/* Twiddles [k]: n_inv[j] * factors[j] mod q[j], or factors[j] alone without n_inv. A twiddle is not
+ * negative. If factor j is, twiddle j has its magnitude, and a mark for the sign. */
 static struct twiddle *host_scales(const struct launcher *self, const struct step *step)
 {
     int64_t k, q_count;
     const int64_t any_value = INT64_MIN;
     int64_t *factors = read_values(self, step, FACTORS, &step->in[FACTORS]->layout, any_value, &k);
     struct modulus *q = factors ? host_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
-    const int i = step->in[N_INV] ? N_INV : FACTORS;
+    const bool has_n_inv = step->in[N_INV] != NULL;
+    const int i = has_n_inv ? N_INV : FACTORS;
     const struct layout as_rows = layout_insert_axis(&step->in[i]->layout, 1, 1, 1); /* [k,1] */
     struct twiddle *scales = q ? host_twiddles(self, step, i, &as_rows) : NULL;
-    for (int64_t j = 0; scales && j < k && q[j].value > 0; j++) { /* every modulus is above 0 */
+    for (int64_t j = 0; scales && j < k; j++) {
         const bool is_negative = factors[j] < 0;
         const uint64_t magnitude = is_negative ? 0 - (uint64_t)factors[j] : (uint64_t)factors[j];
-        const uint128 product = (uint128)magnitude * (i == N_INV ? scales[j].factor : 1);
-        scales[j] = twiddle_of((uint64_t)(product % q[j].value), &q[j]);
-        scales[j].factor |= is_negative ? TWIDDLE_NEGATIVE : 0;
+        const uint64_t n_inv = has_n_inv ? scales[j].factor : 1;
+        const uint64_t modulus =
+            q[j].value > 0 ? q[j].value : 1; /* for analysers: always above 0 */
+        scales[j] = twiddle_of((uint64_t)((uint128)magnitude * n_inv % modulus), &q[j]);
+        if (is_negative)
+            scales[j].factor |= TWIDDLE_NEGATIVE;
     }
     free(q);
     free(factors);

@@ -11,7 +11,7 @@ enum { DIGITS_MAX = 1 << 16, DIGITS_LOCAL_BYTES = 2 * sizeof(uint64_t) };
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan)
 {
     enum dtype dtype = plan->step->in[INPUT_A]->storage->dtype;
-    job_begin(job, self, plan->step, plan, 1 /* input */);
+    job_begin(job, self, plan, 1 /* input */);
     job_define_type(job, "A", dtype);
     job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
 }

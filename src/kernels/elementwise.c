@@ -107,14 +107,16 @@ static struct space space_of(const struct step *step, const struct layout *modul
     return space;
 }
 
-/* Begins a job with the space, the output, and the first `inputs` inputs. If the modulus is a
- * scalar, the space finds it in the table of the plan's scalars. */
+/* Begins a job with the space, the output, and the first `inputs` inputs, as the kernel reads them.
+ * If the modulus is a scalar, the space finds it in the table of the plan's scalars. */
 static void begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
                   int inputs, const char *kernel)
 {
     const struct step arranged = as_kernels_read(plan->step);
-    job_begin(job, self, &arranged, plan, inputs);
+    job_begin(job, self, plan, 0);
     job->launch.kernel = kernel;
+    for (int i = 0; i < inputs; i++)
+        job_add_tensor(job, OPERAND_A + i, &arranged, i);
     job_move_scalar(job, OPERAND_Q, plan->step, INPUT_P);
 }
 
@@ -554,7 +556,7 @@ static enum healcl_status choose_constant(struct launcher *self, const struct va
 {
     const struct step *step = plan->step;
     struct job job;
-    job_begin(&job, self, step, plan, 0 /* inputs */);
+    job_begin(&job, self, plan, 0 /* inputs */);
     job_add_tensor(&job, OPERAND_A, step, tensor_input(step));
     job_add_scalar(&job, SLOT_FACTOR);
     job_add_scalar(&job, SLOT_QUOTIENT);

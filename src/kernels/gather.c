@@ -81,24 +81,27 @@ static void allow_vectors(struct job *job, const struct step *step, int64_t gath
         job->width = 1;
 }
 
-/* The kernels' parameters after the operands: the size of a's gathered axis, and its stride. That
- * is 1 in rows. Indices out of range are reported by a check, and are not used. */
+/* The kernels' parameters after the operands: the size of a's gathered axis, and its stride. The
+ * kernel of rows has no stride: it is 1. Indices out of range are reported by a check, and are not
+ * used. */
 static enum healcl_status choose(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error)
 {
     const struct step *step = plan->step;
     const struct layout *a = &step->in[INPUT_A]->layout;
-    const int64_t size = a->shape[step->value[0]], stride = a->stride[step->value[0]];
+    const int64_t gathered_axis = step->value[0], stride = a->stride[gathered_axis];
+    const enum kernel_style style = plan->variant->style;
+    const bool takes_stride = plan->variant->plan != plan_rows;
     struct job job;
     TRY(derive_check(self, step, INDICES, error));
-    job_begin(&job, self, step, plan, 2 /* inputs */);
+    job_begin(&job, self, plan, 2 /* inputs */);
     job_define_type(&job, "INDEX", step->in[INDICES]->storage->dtype);
-    job_add_long(&job, size);
-    if (plan->variant->style == STYLE_VECTORS) /* a work-item takes whole rows or lines */
-        job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
-    if (plan->variant->plan != plan_rows)
+    job_add_long(&job, a->shape[gathered_axis]);
+    if (takes_stride)
         job_add_long(&job, stride);
-    if (plan->variant->style == STYLE_GENERAL)
+    if (style == STYLE_VECTORS) /* a work-item takes whole rows or lines */
+        job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
+    if (style == STYLE_GENERAL)
         allow_vectors(&job, step, stride);
     return job_launch(&job, error);
 }

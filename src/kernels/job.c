@@ -44,11 +44,6 @@ void space_insert_axis(struct space *space, uint32_t axis, int64_t size)
         space->operand[k].stride[axis] = 0;
 }
 
-void space_add_axis(struct space *space)
-{
-    space_insert_axis(space, 0, 1);
-}
-
 void space_move_axis(struct space *space, uint32_t to, const struct space *other, uint32_t from)
 {
     space->shape[to] = other->shape[from];
@@ -400,7 +395,7 @@ static void compile_axes(struct job *job)
     if (axes == 0)
         return;
     while (space->rank < axes)
-        space_add_axis(space);
+        space_insert_axis(space, 0, 1);
     for (uint32_t axis = 0; axis < space->rank; axis++)
         space->reciprocal[axis] = reciprocal_of(space->shape[axis]);
     job_define_number(job, "AXES", space->rank);
@@ -535,26 +530,30 @@ struct space step_space(const struct step *step, int inputs)
     return space;
 }
 
-/* Begins a job of the plan's kernel, with the plan's space as its first argument. */
-void job_begin_kernel(struct job *job, struct launcher *launcher, const struct step *step,
-                      const struct variant_plan *plan)
+void job_begin_variant(struct job *job, struct launcher *launcher, const struct step *step,
+                       const struct variant *variant, const char *kernel)
 {
-    const struct variant *variant = plan->variant;
-    job_init(job, launcher, step, variant->program, variant->kernel);
+    job_init(job, launcher, step, variant->program, kernel);
     job->launch.variant = variant;
+    job->single = variant->style == STYLE_SINGLE;
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
-    job->single = variant->style == STYLE_SINGLE;
+}
+
+void job_begin_kernel(struct job *job, struct launcher *launcher, const struct variant_plan *plan)
+{
+    const struct step *step = plan->step;
+    job_begin_variant(job, launcher, step, plan->variant, plan->variant->kernel);
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job->space = plan->space;
     job_add_space(job);
 }
 
-void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-               const struct variant_plan *plan, int inputs)
+void job_begin(struct job *job, struct launcher *launcher, const struct variant_plan *plan,
+               int inputs)
 {
-    job_begin_kernel(job, launcher, step, plan);
-    job_add_output_operand(job, template_slot_of(launcher, step->out));
+    job_begin_kernel(job, launcher, plan);
+    job_add_output_operand(job, template_slot_of(launcher, plan->step->out));
     for (int i = 0; i < inputs; i++)
-        job_add_tensor(job, OPERAND_A + i, step, i);
+        job_add_tensor(job, OPERAND_A + i, plan->step, i);
 }

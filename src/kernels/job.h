@@ -109,9 +109,6 @@ void space_of_views(struct space *space, const struct layout *out, const struct 
  * room for it. */
 void space_insert_axis(struct space *space, uint32_t axis, int64_t size);
 
-/* Adds an axis of size 1 before all others. */
-void space_add_axis(struct space *space);
-
 /* Makes axis `from` of another space, or of this one, axis `to` of a space. */
 void space_move_axis(struct space *space, uint32_t to, const struct space *other, uint32_t from);
 

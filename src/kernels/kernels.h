@@ -69,13 +69,17 @@ static inline int64_t blocks_for(int64_t count, int64_t block)
  * inputs that are tensors. Axes are not simplified. */
 struct space step_space(const struct step *step, int inputs);
 
+/* Begins a job without arguments of a variant's program, as the variant's style and tunables ask.
+ */
+void job_begin_variant(struct job *job, struct launcher *launcher, const struct step *step,
+                       const struct variant *variant, const char *kernel);
+
 /* Begins a job of a plan's kernel over the plan's space, compiled for the output's dtype. Its first
- * argument is the space. The step is the plan's, or a similar one. */
-void job_begin_kernel(struct job *job, struct launcher *launcher, const struct step *step,
-                      const struct variant_plan *plan);
+ * argument is the space. */
+void job_begin_kernel(struct job *job, struct launcher *launcher, const struct variant_plan *plan);
 
 /* As job_begin_kernel. The output and the first `inputs` inputs of the step follow the space. */
-void job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-               const struct variant_plan *plan, int inputs);
+void job_begin(struct job *job, struct launcher *launcher, const struct variant_plan *plan,
+               int inputs);
 
 #endif

@@ -125,7 +125,7 @@ static enum healcl_status choose(struct launcher *self, const struct variant_pla
     const int table = derive_moduli(self, step, INPUT_P);
     struct periodic_moduli moduli = {.lanes = table}; /* an unused argument needs a stand-in */
     struct job job;
-    job_begin(&job, self, step, plan, 0 /* inputs */);
+    job_begin(&job, self, plan, 0 /* inputs */);
     job_move_scalar(&job, OPERAND_Q, step, INPUT_P);
     for (int k = 0; k < FACTORS_ALL; k++) /* a missing one needs a stand-in */
         job_add_input(&job, factor_of(step, k) ? factor_of(step, k) : step->in[INPUT_A]);

@@ -13,10 +13,9 @@ enum { AXIS_L, AXIS_R, AXIS_K, AXIS_N };
 struct transform {
     const struct step *step;
     const struct variant *variant;
-    int64_t n, k;
+    int64_t n;
     bool inverse;
-    /* Slots of its tables. One that the step does not have is a stand-in, which is not read. */
-    int q, twiddles, n_inv, perm;
+    struct transform_tables tables;
 };
 
 /* Kernels with scratch memory transform a part of the rows at a time. Rows that must stay together
@@ -61,50 +60,38 @@ static void transform_begin(struct job *job, struct launcher *self,
                             const struct transform *transform, const char *forward_kernel,
                             const char *inverse_kernel)
 {
-    const struct variant *variant = transform->variant;
-    const char *kernel = transform->inverse ? inverse_kernel : forward_kernel;
-    job_init(job, self, transform->step, variant->program, kernel);
-    job->launch.variant = variant;
-    job->single = variant->style == STYLE_SINGLE;
-    if (variant->tunables >> TUNABLE_multiply & 1)
-        job_define_vectors(job);
+    job_begin_variant(job, self, transform->step, transform->variant,
+                      transform->inverse ? inverse_kernel : forward_kernel);
     job->space = step_space(transform->step, 1 /* input */);
     job_add_space(job);
 }
 
-/* Sets what all variants need of a step: its sizes and its tables. */
+/* Sets what all variants need of a step, and adds its tables. */
 static enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
                                          struct transform *transform, struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const int64_t n = step->out->layout.shape[AXIS_N], k = step->out->layout.shape[AXIS_K];
-    struct transform_tables tables;
-    if (k > INT32_MAX)
-        REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1", (long long)k);
-    TRY(derive_transform(self, step, &tables, error));
-    *transform =
-        (struct transform){.step = step,
-                           .variant = plan->variant,
-                           .n = n,
-                           .k = k,
-                           .inverse = step->kind == STEP_INTT,
-                           .q = tables.q,
-                           .twiddles = tables.twiddles,
-                           .n_inv = tables.n_inv == SLOT_NONE ? tables.twiddles : tables.n_inv,
-                           .perm = tables.permutation == SLOT_NONE ? tables.q : tables.permutation};
-    return HEALCL_OK;
+    const struct layout *out = &step->out->layout;
+    if (out->shape[AXIS_K] > INT32_MAX)
+        REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1",
+                   (long long)out->shape[AXIS_K]);
+    *transform = (struct transform){.step = step,
+                                    .variant = plan->variant,
+                                    .n = out->shape[AXIS_N],
+                                    .inverse = step->kind == STEP_INTT};
+    return derive_transform(self, step, &transform->tables, error);
 }
 
 /* Adds the last arguments: q, twiddles, perm, whether there is a permutation, and for the inverse
  * n_inv. */
 static void add_tables(struct job *job, const struct transform *transform)
 {
-    job_add_buffer(job, transform->q);
-    job_add_buffer(job, transform->twiddles);
-    job_add_buffer(job, transform->perm);
+    job_add_buffer(job, transform->tables.q);
+    job_add_buffer(job, transform->tables.twiddles);
+    job_add_buffer(job, transform->tables.permutation);
     job_add_uint(job, transform->step->in[PERMUTATION] != NULL);
     if (transform->inverse)
-        job_add_buffer(job, transform->n_inv);
+        job_add_buffer(job, transform->tables.n_inv);
 }
 
 /* ---------------------------------------------------------------- any length, any layout */
@@ -138,7 +125,7 @@ static enum healcl_status choose_stages_of_rows(struct launcher *self,
         return job_launch_groups(&job, (uint64_t)count, local_size, error);
     }
     /* Eight short rows of a modulus are processed at once, if every compute unit has that many. */
-    const int64_t eight_of_each_modulus = LANES * transform->k;
+    const int64_t eight_of_each_modulus = LANES * step->out->layout.shape[AXIS_K];
     const int64_t rows_of_unit = count / self->device->info.compute_units;
     if (n < NTT_ROW_MIN && rows_of_unit >= eight_of_each_modulus)
         job.granule *= (uint64_t)eight_of_each_modulus;
@@ -509,7 +496,7 @@ static uint64_t count_groups(const struct pass_launch *launch)
 static int twiddles_of_pass(struct launcher *self, const struct pass_launch *launch)
 {
     const struct step *step = launch->transform->step;
-    const int twiddles = launch->transform->twiddles;
+    const int twiddles = launch->transform->tables.twiddles;
     const bool are_beside = launch->is_columns && launch->is_interleaved;
     const uint32_t bits = word_bits(step);
     if (bits != 32 && !are_beside)
@@ -539,13 +526,13 @@ static enum healcl_status choose_pass(struct launcher *self, const struct pass_l
     job_add_uint(&job, (uint32_t)launch->end);
     job_add_output_operand(&job, launch->out->slot);
     job_add_input_operand(&job, OPERAND_A, launch->in->slot);
-    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->tables.q);
     job_add_buffer(&job, twiddles);
     job_add_buffer(&job, perm);
     if (launch->adds)
         job_add_input_operand(&job, OPERAND_B, ADDEND);
     if (transform->inverse || launch->adds)
-        job_add_buffer(&job, transform->n_inv);
+        job_add_buffer(&job, transform->tables.n_inv);
     job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_elements; /* at most */
     return job_launch_groups(&job, count_groups(launch), local_size, error);
 }
@@ -582,7 +569,7 @@ static enum healcl_status choose_two_passes(struct launcher *self,
     if (passes->needs_scratch)
         between.slot =
             add_part_scratch(self, groups_of_part, rows_of_group * transform->n, &groups_of_part);
-    int perm = transform->perm;
+    int perm = transform->tables.permutation;
     if (transform->step->in[PERMUTATION])
         TRY(derive_permutation(self, transform->step, PERMUTATION_INVERTED, &perm, error));
     const int64_t rows_of_part = groups_of_part * rows_of_group;
@@ -616,7 +603,7 @@ static enum healcl_status choose_registers(struct launcher *self, const struct v
     if (plan->passes.columns.stages > 0)
         return choose_two_passes(self, &transform, &plan->passes, &out, &in, error);
     const struct pass_launch blocks = pass_over(&transform, &plan->passes, false, &out, &in);
-    return choose_pass(self, &blocks, transform.perm, error);
+    return choose_pass(self, &blocks, transform.tables.permutation, error);
 }
 
 /* ---------------------------------------------------------------- whole rows, or batches of
@@ -782,7 +769,7 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     const uint32_t bits = word_bits(step);
     struct transform transform;
     TRY(transform_init(self, plan, &transform, error));
-    const int lane_twiddles = derive_lane_twiddles(self, step, transform.twiddles, bits);
+    const int lane_twiddles = derive_lane_twiddles(self, step, transform.tables.twiddles, bits);
     const struct row_batches batches = divide_rows(self, &transform);
     const int64_t scratch_bytes = batches.work_items * batches.scratch_bytes;
     const bool two_rows_fit_caches = transform.n * bits / 8 <= TWO_ROWS_MAX;
@@ -796,15 +783,15 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     if (batches.scratch_bytes > 0)
         job_add_written(&job, template_add_scratch(self, (uint64_t)scratch_bytes));
     else
-        job_add_buffer(&job, transform.q); /* an unused argument needs a stand-in */
+        job_add_buffer(&job, transform.tables.q); /* an unused argument needs a stand-in */
     job_add_uint(&job, batches.scratch_bytes > 0);
-    job_add_buffer(&job, transform.q);
-    job_add_buffer(&job, transform.twiddles);
+    job_add_buffer(&job, transform.tables.q);
+    job_add_buffer(&job, transform.tables.twiddles);
     job_add_buffer(&job, lane_twiddles);
-    job_add_buffer(&job, transform.perm);
+    job_add_buffer(&job, transform.tables.permutation);
     job_add_uint(&job, (uint32_t)batches.batch_rows);
     job_add_uint(&job, two_rows_fit_caches);
-    job_add_buffer(&job, transform.n_inv);
+    job_add_buffer(&job, transform.tables.n_inv);
     return job_launch_groups(&job, (uint64_t)batches.work_items, 1 /* each */, error);
 }
 

@@ -85,7 +85,7 @@ static void set_sums(struct space *space, const struct product_sum *sum, bool pe
     if (!permutes)
         insert_ordered(space, axis_of_out(sum, OUT_N));
     if (space->rank == 0) /* one sum: a space has at least one axis */
-        space_add_axis(space);
+        space_insert_axis(space, 0, 1);
 }
 
 /* Sets a space to [blocks,batch,reps]. Each element is a block of n, whose elements the kernel
@@ -246,35 +246,33 @@ static enum healcl_status choose_product_rows(struct launcher *self,
 static const char *plan_shared_products(struct variant_plan *plan)
 {
     plan_sums(plan);
-    struct products *products = &plan->products;
-    const struct layout *a = &products->sum.a;
-    const int64_t terms = a->shape[IN_TERMS];
+    const struct product_sum *sum = &plan->products.sum;
+    const int64_t terms = sum->a.shape[IN_TERMS];
     RETURN_OBSTACLE(sum_local_obstacle(plan, terms));
     OBSTACLE_IF(plan->step->in[PERMUTATION] || terms <= FEW_TERMS,
                 "there are few terms, or a permutation");
-    set_sums(&plan->space, &products->sum, false /* without a permutation */);
-    const int64_t beside = sum_columns_beside(&plan->space, a->stride[IN_TERMS]);
-    products->sharing = sum_share_terms(plan->device, plan->space.end, terms, beside);
-    OBSTACLE_IF(products->sharing.parts == 1, "there are many columns");
+    set_sums(&plan->space, sum, false /* without a permutation */);
+    const int64_t beside = sum_columns_beside(&plan->space, sum->a.stride[IN_TERMS]);
+    plan->products.sharing = sum_share_terms(plan->device, plan->space.end, terms, beside);
+    OBSTACLE_IF(plan->products.sharing.parts == 1, "there are many columns");
     return NULL;
 }
 
-/* The parameters of axis_sum_local after the operands: the number of terms, strides of a and b
- * along them, terms of a segment, and the number of sums. A sum is one segment of all its terms. */
+/* A sum is one segment of all its terms. */
 static enum healcl_status choose_shared_products(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
     const struct product_sum *sum = &plan->products.sum;
-    const struct sharing *sharing = &plan->products.sharing;
-    const int64_t terms = sum->a.shape[IN_TERMS];
+    const struct axis_sum shared = {.sharing = plan->products.sharing,
+                                    .terms = sum->a.shape[IN_TERMS],
+                                    .term_stride = sum->a.stride[IN_TERMS],
+                                    .segment_terms = sum->a.shape[IN_TERMS],
+                                    .segments = 1};
     struct job job;
     TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
-    set_sums(&job.space, sum, false);
-    job.rounds = (uint64_t)(terms / sharing->parts + 1);
-    JOB_ADD_LONGS(&job, terms, sum->a.stride[IN_TERMS], sum->b.stride[IN_TERMS], terms);
-    job_add_uint(&job, (uint32_t)job.space.end);
-    return sum_choose_shared(&job, sharing, error);
+    set_sums(&job.space, sum, false /* without a permutation */);
+    return sum_choose_shared(&job, &shared, sum->b.stride[IN_TERMS], error);
 }
 
 /* For sums of which a work-item computes one or several alone. Through a permutation, work-groups
@@ -338,7 +336,7 @@ static uint32_t find_batch_axis(struct space *space, const struct product_sum *s
 {
     uint32_t axis = 0;
     while (space->rank < 3)
-        space_add_axis(space);
+        space_insert_axis(space, 0, 1);
     while (space->operand[OPERAND_OUT].stride[axis] != sum->out_distance)
         axis++;
     return axis;

@@ -91,17 +91,23 @@ const char *sum_local_obstacle(const struct variant_plan *plan, int64_t terms)
     return NULL;
 }
 
-/* Adds the last arguments of axis_sum_local, and a launch over all columns of the job's space. A
- * work-group computes inner * rows columns. */
-enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
+/* The parameters of axis_sum_local after the operands: the number of terms, strides of a and b
+ * along them, terms of a segment, columns, and how a work-group shares inner * rows of these. */
+enum healcl_status sum_choose_shared(struct job *job, const struct axis_sum *sum, int64_t b_stride,
                                      struct healcl_error *error)
 {
-    const uint64_t columns = (uint64_t)sharing->inner * sharing->rows; /* of a work-group */
-    const uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
+    const struct sharing *sharing = &sum->sharing;
+    const uint64_t columns_of_group = (uint64_t)sharing->inner * sharing->rows;
+    const uint64_t segments = job->space.end; /* of all columns */
+    const uint64_t groups =
+        columns_of_group > 0 ? (segments + columns_of_group - 1) / columns_of_group : 0;
+    JOB_ADD_LONGS(job, sum->terms, sum->term_stride, b_stride, sum->segment_terms);
+    job_add_uint(job, (uint32_t)(segments / (uint64_t)sum->segments));
     job_add_uint(job, sharing->inner);
     job_add_uint(job, sharing->parts);
     job_add_uint(job, sharing->rows);
     job->space.elements_per_item = 1;
+    job->rounds = (uint64_t)(sum->segment_terms / sharing->parts + 1);
     return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
 }
 
@@ -131,7 +137,7 @@ enum healcl_status sum_find_operands(struct launcher *self, const struct step *s
 void sum_begin(struct job *job, struct launcher *self, const struct variant_plan *plan,
                const struct sum_operands *operands, bool adds)
 {
-    job_begin_kernel(job, self, plan->step, plan);
+    job_begin_kernel(job, self, plan);
     if (plan->step->kind == STEP_AXIS_MODSUM)
         job_define(job, "SUMMED", ""); /* terms have one factor */
     job_add_output_operand(job, operands->out);

@@ -49,8 +49,9 @@ uint64_t sum_items_wanted(const struct healcl_device *device);
  * `terms` terms; or NULL. */
 const char *sum_local_obstacle(const struct variant_plan *plan, int64_t terms);
 
-/* Adds the last arguments of axis_sum_local, and a launch over all elements of the job's space. */
-enum healcl_status sum_choose_shared(struct job *job, const struct sharing *sharing,
+/* Adds the arguments of axis_sum_local after the operands, and a launch over all elements of the
+ * job's space: the segments of all columns. The stride of b along terms is 0 if there is no b. */
+enum healcl_status sum_choose_shared(struct job *job, const struct axis_sum *sum, int64_t b_stride,
                                      struct healcl_error *error);
 
 /* The memory of a sum, by slot. */

@@ -41,10 +41,12 @@ const struct family *family_at(size_t index)
 uint32_t style_tunables(enum kernel_family preference, enum kernel_style style, bool *any)
 {
     uint32_t tunables = 0;
+    const struct family *family;
     *any = false;
-    for (size_t index = 0; family_at(index); index++) {
-        const struct family *family = family_at(index);
-        for (size_t i = 0; family->preference == preference && i < family->count; i++)
+    for (size_t index = 0; (family = family_at(index)); index++) {
+        if (family->preference != preference)
+            continue;
+        for (size_t i = 0; i < family->count; i++)
             if (family->variants[i].style == style) {
                 tunables |= family->variants[i].tunables;
                 *any = true;
@@ -127,11 +129,12 @@ const char *step_obstacle(const struct step *step, const struct healcl_device *d
     static const char forced_off[] = "HEALCL_LACKS names it";
     const enum kernel_family family = family_of(step->kind)->preference;
     const bool is_built_in = step->kind != STEP_VENDOR; /* the self-test covers its kernels */
-    OBSTACLE_IF(is_built_in && device->info.failed_families >> family & 1,
-                device->info.family_failure);
-    const struct step chain = {.kind = STEP_CHAIN, .origins = step->origins};
-    if (step->kind == STEP_NTT && step->in[STEP_ADDEND] && step_obstacle(&chain, device))
-        return step_obstacle(&chain, device);
+    const bool has_failed = device->info.failed_families >> family & 1;
+    OBSTACLE_IF(is_built_in && has_failed, device->info.family_failure);
+    if (step->kind == STEP_NTT && step->in[STEP_ADDEND]) { /* perhaps added by a chain */
+        const struct step chain = {.kind = STEP_CHAIN, .origins = step->origins};
+        RETURN_OBSTACLE(step_obstacle(&chain, device));
+    }
     if (!device->programs->forced_unsupported)
         return NULL;
     OBSTACLE_IF(is_built_in && device_is_forced_off(device, kernel_family_name(family)),
