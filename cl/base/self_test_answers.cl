@@ -47,10 +47,13 @@ ANSWER("make_twiddle.quotient", TRANSFORM, "aq", w.quotient, ((uint128)(a % q) <
 ANSWER("multiply_twiddle", TRANSFORM, "abq", multiply_twiddle(b, w, q), (uint128)(a % q) * b % q)
 
 /* five times a*b, both signed: 192 bits */
-ANSWER("wide_add_product.low", SUM, "ab", sum.low, five_products(a, b).low)
-ANSWER("wide_add_product.middle", SUM, "ab", sum.middle, five_products(a, b).low >> 64)
-ANSWER("wide_add_product.high", SUM, "ab", sum.high, five_products(a, b).high)
-ANSWER("wide_reduce", SUM, "abq", wide_reduce(sum, m), wide_mod(five_products(a, b), q))
+ANSWER("wide_add_product.low", SUM, "ab", sum.low, 5 * a * b)
+ANSWER("wide_add_product.middle", SUM, "ab", sum.middle,
+       upper_of_five_times((int128)(int64_t)a * (int64_t)b))
+ANSWER("wide_add_product.high", SUM, "ab", sum.high,
+       upper_of_five_times((int128)(int64_t)a * (int64_t)b) >> 64)
+ANSWER("wide_reduce", SUM, "abq", wide_reduce(sum, m),
+       (uint128)floor_mod((int64_t)a, q) * floor_mod((int64_t)b, q) % q * 5 % q)
 
 /* computations of families: an element at its position in a view, a C remainder of a product, the
  * difference of a butterfly, a gadget digit, an element at an index */

@@ -68,26 +68,6 @@ struct operands {
     uint64_t a, b, q;
 };
 
-/* An integer of 192 bits in two's complement, as cl/base/arithmetic.h sums products. */
-struct wide {
-    uint128 low;
-    int64_t high;
-};
-
-/* 5*a*b for signed a and b, as the kernel computes it. Adds the product five times, with carries
- * from the low 128 bits into the high 64. */
-static struct wide five_products(uint64_t a, uint64_t b)
-{
-    int128 product = (int128)(int64_t)a * (int64_t)b;
-    struct wide sum = {0, 0};
-    for (int i = 0; i < 5; i++) {
-        sum.low += (uint128)product;
-        const bool carries = sum.low < (uint128)product;
-        sum.high += (product < 0 ? -1 : 0) + carries; /* -1: the sign, extended */
-    }
-    return sum;
-}
-
 /* x mod q in [0, q) for signed x. C's % has the sign of x, so a negative rest gets q added. */
 static uint64_t floor_mod(int64_t x, uint64_t q)
 {
@@ -95,12 +75,12 @@ static uint64_t floor_mod(int64_t x, uint64_t q)
     return (uint64_t)(remainder < 0 ? remainder + (int128)q : remainder);
 }
 
-/* x mod q for a signed 192-bit x: long division, one digit of 64 bits after the other. */
-static uint64_t wide_mod(struct wide x, uint64_t q)
+/* Bits 64 to 191 of 5*x in two's complement, as cl/base/arithmetic.h sums products: floor(5*x /
+ * 2^64). Multiplies both halves of x, since 5*x does not fit in 128 bits. */
+static int128 upper_of_five_times(int128 x)
 {
-    uint64_t remainder = floor_mod(x.high, q);
-    remainder = (uint64_t)(((uint128)remainder << 64 | (uint64_t)(x.low >> 64)) % q);
-    return (uint64_t)(((uint128)remainder << 64 | (uint64_t)x.low) % q);
+    const int128 carry = (int128)((uint128)(uint64_t)x * 5 >> 64);
+    return (x >> 64) * 5 + carry;
 }
 
 /* Computes on the host what each function of the self-test must return. The expressions are the
@@ -382,24 +362,45 @@ struct lane_case {
     uint64_t a[LANES], b[LANES], q;
 };
 
-/* Three vectors for each modulus: two of general values, one of edge cases. At an edge, an
- * estimated quotient that is too small by the least part is wrong by 1: a or a*b is just below a
- * multiple of q, or is one. */
+/* Sets edge cases for the modulus of a vector. An estimated quotient that is too small by the least
+ * part is wrong by 1 there: a or a*b is just below a multiple of q, or is one. */
+static void set_edge_cases(struct lane_case *lanes)
+{
+    const uint64_t q = lanes->q, least = (uint64_t)1 << 63; /* of int64 */
+    const uint64_t last = UINT64_MAX / q * q;               /* the last multiple of q below 2^64 */
+    const uint64_t below = (uint64_t)((((uint128)1 << 32) + q - 1) % q); /* 2^32 - 1 mod q */
+    const struct {
+        uint64_t a, b;
+    } edges[LANES] = {
+        {q - 1, 1},
+        {q - 1, q - 1},
+        {q - 1 - (q - 1) / UINT32_MAX, INT64_MAX},
+        {UINT64_MAX, INT64_MAX},
+        {least, least},
+        {last - 1, below},
+        {last, q / 2},
+        {q / 2 + 1, 2},
+    };
+    for (size_t i = 0; i < LANES; i++) {
+        lanes->a[i] = edges[i].a;
+        lanes->b[i] = edges[i].b;
+    }
+}
+
+/* Makes three vectors for each modulus: two of general values, in both orders, and one of edge
+ * cases. */
 static void make_lane_cases(struct lane_case cases[LANE_CASES])
 {
     for (size_t i = 0; i < LANE_CASES; i++) {
-        const uint64_t q = moduli[i / LANE_GROUPS], step = UINT32_MAX;
-        const uint64_t last = UINT64_MAX / q * q; /* the last multiple of q below 2^64 */
-        enum { A, B };
-        const uint64_t edges[][LANES] = {{q - 1, q - 1, q - 1 - (q - 1) / step, UINT64_MAX,
-                                          (uint64_t)1 << 63, last - 1, last, q / 2 + 1},
-                                         {1, q - 1, INT64_MAX, INT64_MAX, (uint64_t)1 << 63,
-                                          (uint64_t)((((uint128)1 << 32) + q - 1) % q), q / 2, 2}};
         const size_t first = i % LANE_GROUPS * LANES; /* value; behind the last one: edges */
-        cases[i].q = q;
+        cases[i].q = moduli[i / LANE_GROUPS];
+        if (first >= VALUES) {
+            set_edge_cases(&cases[i]);
+            continue;
+        }
         for (size_t j = 0; j < LANES; j++) {
-            cases[i].a[j] = first < VALUES ? values[first + j] : edges[A][j];
-            cases[i].b[j] = first < VALUES ? values[VALUES - 1 - first - j] : edges[B][j];
+            cases[i].a[j] = values[first + j];
+            cases[i].b[j] = values[VALUES - 1 - first - j];
         }
     }
 }
