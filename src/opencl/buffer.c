@@ -207,12 +207,12 @@ uint64_t device_scratch_bytes(const struct healcl_device *device)
     return quarter > 0 && quarter < most ? quarter : most;
 }
 
-/* Whether allocating `bytes` more bytes would exceed the limit on the device's memory. Written
- * without a sum, which could overflow. */
+/* Whether allocating `bytes` more bytes would exceed the limit on the device's memory. */
 static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
 {
-    return device->bound.bytes > 0 && (device->bytes_live > device->bound.bytes ||
-                                       bytes > device->bound.bytes - device->bytes_live);
+    const uint64_t limit = device->bound.bytes, used = device->bytes_live;
+    const uint64_t left = limit > used ? limit - used : 0;
+    return limit > 0 && bytes > left;
 }
 
 /* Frees pooled buffers, places' too, until at most `bytes` bytes are allocated or the pool is
@@ -244,21 +244,15 @@ static enum healcl_status keep_bound(struct healcl_device *device, uint64_t byte
     return trim_idle_pool(device, most_before, error);
 }
 
-/* Allocates memory by OpenCL or by the caller's allocator. data: its initial contents, `bytes`
- * bytes, or NULL. Allocators know nothing of contents, so that these are written afterwards. */
+/* Allocates memory by OpenCL, with a copy of `bytes` bytes of data if that is not NULL, or by the
+ * caller's allocator, which takes no data. */
 static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *data, cl_int *code)
 {
-    const struct opencl *cl = device->cl;
-    cl_mem_flags flags = CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0);
+    const cl_mem_flags flags = CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0);
     if (!device->options.allocate)
-        return cl->clCreateBuffer(device->context, flags, (size_t)bytes, data, code);
+        return device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, data, code);
     cl_mem memory = device->options.allocate(device->options.memory_context, (size_t)bytes);
     *code = memory ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
-    if (memory && data)
-        *code = cl->clEnqueueWriteBuffer(device->transfer, memory, CL_TRUE, 0, (size_t)bytes, data,
-                                         0, NULL, NULL);
-    if (memory && *code != CL_SUCCESS)
-        device->options.release(device->options.memory_context, memory);
     return memory;
 }
 
@@ -314,14 +308,15 @@ struct buffer device_buffer_slab(const struct buffer *part)
  * no sub-buffers, or the caller's allocator provides memory. */
 static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
 {
-    uint64_t rounded = device_round_bytes(device, bytes),
-             alignment = device->info.base_alignment_bits / 8;
+    const uint64_t alignment = device->info.base_alignment_bits / 8;
+    if (!device->cl->clCreateSubBuffer || device->lacks_sub_buffers || device->options.allocate)
+        return 0;
+    if (device->info.max_allocation_bytes < SLAB_BYTES)
+        return 0;
+    uint64_t rounded = device_round_bytes(device, bytes);
     if (alignment > STEP_BYTES_MIN) /* both are powers of two */
         rounded = (rounded + alignment - 1) / alignment * alignment;
-    const bool has_slabs = device->cl->clCreateSubBuffer && !device->lacks_sub_buffers &&
-                           !device->options.allocate &&
-                           device->info.max_allocation_bytes >= SLAB_BYTES;
-    return has_slabs && rounded <= PART_BYTES_MAX ? rounded : 0;
+    return rounded <= PART_BYTES_MAX ? rounded : 0;
 }
 
 /* Creates memory by OpenCL, outside of the pool. If the device is out of memory, empties the pool

@@ -144,6 +144,11 @@ static enum healcl_status build_or_load(struct healcl_device *device,
     return status;
 }
 
+static void sleep_a_millisecond(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 /* Announces the hash of the kernel or program that this process compiles next. If the process that
  * compiles ahead, or the run that it helps, compiles the same one now, waits: its result comes from
  * the driver's cache sooner than a second compilation would end. If both begin at once, both
@@ -155,15 +160,15 @@ static void begin_compiling(struct healcl_device *device, uint64_t hash)
     if (!board)
         return;
     const bool is_ahead = device->programs->ahead.is_on;
-    _Atomic uint64_t *mine = is_ahead ? &board->ahead_hash : &board->run_hash;
-    const _Atomic uint64_t *others = is_ahead ? &board->run_hash : &board->ahead_hash;
-    if (*others == hash) {
+    _Atomic uint64_t *own_hash = is_ahead ? &board->ahead_hash : &board->run_hash;
+    const _Atomic uint64_t *other_hash = is_ahead ? &board->run_hash : &board->ahead_hash;
+    if (*other_hash == hash) {
         size_t span = trace_begin(device->trace, "wait", "wait for the other process");
-        for (int ms = 0; ms < AWAITED_MS && *others == hash; ms++)
-            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* 1 ms */
+        for (int ms = 0; ms < AWAITED_MS && *other_hash == hash; ms++)
+            sleep_a_millisecond();
         trace_end(device->trace, span);
     }
-    *mine = hash;
+    *own_hash = hash;
 }
 
 /* ---------------------------------------------------------------- side by side */
@@ -316,7 +321,7 @@ static void end_builds(struct healcl_device *device)
     for (size_t i = 0; i < builds->count; i++)
         while (builds->states[i] != BUILT && monotonic_nanoseconds() < builds->deadline &&
                any_builder_runs(builds))
-            (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* 1 ms */
+            sleep_a_millisecond();
     trace_end(trace, span);
     (void)pthread_mutex_unlock(&device->shared->lock);
 }
@@ -411,32 +416,40 @@ static void build_missing_of_plan(struct healcl_device *device, const struct dev
     }
 }
 
-/* Makes a program ready for use. Another handle may have built it, or failed to: then its result is
- * used. If the other handle is building it now, waits for the lock. The lock is released while the
- * plan's programs are built, because that takes it again. */
+/* Builds a program, unless another handle has built it, or has failed to: then its result is used.
+ * The context must be locked. */
+static enum healcl_status build_once(struct healcl_device *device, struct device_program *program,
+                                     struct healcl_error *error)
+{
+    if (program->id)
+        return HEALCL_OK;
+    if (program->failure)
+        FAIL_FOR(error, HEALCL_DEVICE, UNSUPPORTED, "%s", program->failure);
+    begin_compiling(device, program->hash);
+    enum healcl_status status = build_or_load(device, program, error);
+    /* What the compiler has rejected once, it would reject again at each launch. */
+    const bool keeps_failure = device->programs->keeps_failures || program->text;
+    const bool is_rejected =
+        status != HEALCL_OK && error && error->cause == HEALCL_CAUSE_UNSUPPORTED;
+    if (is_rejected && keeps_failure)
+        program->failure = strdup(error->message);
+    return status;
+}
+
+/* Makes a program ready for use. If another handle is building it now, waits for the lock. The lock
+ * is released while the plan's programs are built, because that takes it again. */
 static enum healcl_status ensure_built(struct healcl_device *device, struct device_program *program,
                                        struct healcl_error *error)
 {
-    struct device_programs *programs = device->programs;
-    (void)pthread_mutex_lock(&device->shared->lock);
+    pthread_mutex_t *lock = &device->shared->lock;
+    (void)pthread_mutex_lock(lock);
     const bool is_settled = program->id || program->failure;
-    (void)pthread_mutex_unlock(&device->shared->lock);
+    (void)pthread_mutex_unlock(lock);
     if (!is_settled)
         build_missing_of_plan(device, program);
-    (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status = HEALCL_OK;
-    if (program->failure) {
-        status = ERROR(error, HEALCL_DEVICE, "%s", program->failure);
-        error_because(error, HEALCL_CAUSE_UNSUPPORTED);
-    } else if (!program->id) {
-        begin_compiling(device, program->hash);
-        status = build_or_load(device, program, error);
-        /* What the compiler has rejected once, it would reject again at each launch. */
-        if (status != HEALCL_OK && error && error->cause == HEALCL_CAUSE_UNSUPPORTED &&
-            (programs->keeps_failures || program->text))
-            program->failure = strdup(error->message);
-    }
-    (void)pthread_mutex_unlock(&device->shared->lock);
+    (void)pthread_mutex_lock(lock);
+    enum healcl_status status = build_once(device, program, error);
+    (void)pthread_mutex_unlock(lock);
     return status;
 }
 

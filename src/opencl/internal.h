@@ -95,8 +95,8 @@ enum healcl_status device_create_memory(struct healcl_device *device, cl_mem_fla
  * later buffers reuse the memory. */
 uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);
 
-/* Creates a buffer with a copy of data, which has device_round_bytes(bytes) bytes. Otherwise as
- * device_buffer_acquire. */
+/* Creates a buffer with a copy of data, which has device_round_bytes(bytes) bytes. The device must
+ * not have a caller's allocator. Otherwise as device_buffer_acquire. */
 enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
                                     struct buffer *buffer, struct healcl_error *error);
 

@@ -168,9 +168,16 @@ static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *nam
     return status;
 }
 
+/* Whether the name of a member contains only characters of our own files, and is not too long. */
+static bool has_own_name(const zip_stat_t *info)
+{
+    if (!(info->valid & ZIP_STAT_NAME) || strlen(info->name) >= CACHE_NAME_SIZE)
+        return false;
+    return info->name[strspn(info->name, "abcdefghijklmnopqrstuvwxyz0123456789_.")] == 0;
+}
+
 /* Reads one member of the zip into new memory. A small zip may unpack to any size, so sizes are
- * limited: `limit` bytes for this member, and *left bytes for this one and later ones. The name may
- * contain only characters of our own files. */
+ * limited: `limit` bytes for this member, and *left bytes for this one and later ones. */
 static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t limit,
                                       uint64_t *left, struct package_member *member,
                                       struct healcl_error *error)
@@ -179,8 +186,7 @@ static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t l
     errno = 0;
     if (zip_stat_index(zip, index, 0, &info) != 0)
         return zip_failed(zip_get_error(zip), "its list of members", error);
-    if (!(info.valid & ZIP_STAT_NAME) || strlen(info.name) >= CACHE_NAME_SIZE ||
-        strspn(info.name, "abcdefghijklmnopqrstuvwxyz0123456789_.") != strlen(info.name))
+    if (!has_own_name(&info))
         REFUSE(error, "member %llu has a name unknown to healcl", (unsigned long long)index + 1);
     strcpy(member->name, info.name);
     limit = limit < *left ? limit : *left;

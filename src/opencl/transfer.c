@@ -122,12 +122,13 @@ enum {
  * device's memory. A device that cannot map needs at least a small one. */
 static uint64_t staging_half_bytes(const struct healcl_device *device)
 {
-    uint64_t bytes = device->tuning.staging_bytes, limit = device->info.max_allocation_bytes / 2;
-    if (bytes == 0 && !device->info.lacks_maps)
+    const uint64_t tuned = device->tuning.staging_bytes;
+    const uint64_t limit = device->info.max_allocation_bytes / 2;
+    if (tuned == 0 && !device->info.lacks_maps)
         return 0;
-    if (device->staging.address)
+    if (device->staging.address) /* it keeps its size, even if the tuning changes */
         return device->staging.half_bytes;
-    bytes = bytes < limit ? bytes : limit / HALF_BYTES_MIN * HALF_BYTES_MIN;
+    const uint64_t bytes = tuned < limit ? tuned : limit / HALF_BYTES_MIN * HALF_BYTES_MIN;
     return bytes < HALF_BYTES_MIN ? HALF_BYTES_MIN : bytes;
 }
 
@@ -364,11 +365,18 @@ bool device_shares_memory(const struct healcl_device *device)
     return staging_half_bytes(device) == 0;
 }
 
+/* Whether a buffer can be created from a copy of data in the host's memory. A caller's allocator
+ * takes no data. */
+static bool can_create_from_copy(const struct healcl_device *device)
+{
+    return device_shares_memory(device) && !device->options.allocate;
+}
+
 /* Whether an upload of this size creates its buffer from a copy of the data: that takes no command.
  */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
 {
-    return device_shares_memory(device) && bytes > 0 && bytes <= DEVICE_COPIED_BYTES;
+    return can_create_from_copy(device) && bytes > 0 && bytes <= DEVICE_COPIED_BYTES;
 }
 
 /* Makes a buffer and has it filled, by the way that is fastest for its size and the device: copied,
@@ -407,13 +415,14 @@ enum healcl_status device_upload_memory(struct healcl_device *device,
                                         struct healcl_error *error)
 {
     void *host = (void *)(uintptr_t)memory; /* is only read */
+    const struct device_filler filler = {fill_from_memory, host};
+    /* device_buffer_of copies as many bytes as it allocates: here no more than there are. */
+    const bool is_whole = bytes == device_round_bytes(device, bytes);
     memset(buffer, 0, sizeof *buffer);
-    if (device_shares_memory(device) && bytes <= COPIED_UPLOAD_BYTES &&
-        bytes == device_round_bytes(device, bytes))
+    if (can_create_from_copy(device) && is_whole && bytes <= COPIED_UPLOAD_BYTES)
         return device_buffer_of(device, bytes, host, buffer, error);
     if (bytes <= device_piece_bytes(device))
-        return device_upload(device, place, bytes, &(struct device_filler){fill_from_memory, host},
-                             buffer, error);
+        return device_upload(device, place, bytes, &filler, buffer, error);
     /* Too large for a half of the staging memory: pieces would only add a copy by the host. */
     TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
     /* false: not staged, so that it waits for the write. */

@@ -300,35 +300,47 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
 
 enum { TUNING_FILE_VALUES_MAX = 256 };
 
+/* The text of a device that a pattern of a file of tunings/ is compared with, by the pattern's key.
+ * NULL for an unknown key. */
+static const char *text_of_key(const struct device_info *info, const char *key)
+{
+    const struct {
+        const char *key, *text;
+    } rows[] = {{"vendor", info->vendor},
+                {"architecture", info->architecture},
+                {"name", info->name},
+                {"driver", info->driver}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].key, key) == 0)
+            return rows[i].text;
+    return NULL;
+}
+
 /* Compares the patterns of a file of tunings/ with the device. *specificity: the number of
  * characters that are not wildcards, by which the most specific file is chosen; 0 if a pattern does
  * not match. */
 static enum healcl_status match_patterns(const cJSON *patterns, const struct device_info *info,
                                          uint32_t *specificity, struct healcl_error *error)
 {
-    static const char *const keys[] = {"vendor", "architecture", "name", "driver"};
-    const char *const fields[] = {info->vendor, info->architecture, info->name, info->driver};
-    enum { FIELDS = sizeof keys / sizeof *keys };
-    bool fits = true;
+    bool all_match = true;
     *specificity = 0;
     const cJSON *pattern;
     cJSON_ArrayForEach(pattern, patterns)
     {
-        const char *text = cJSON_GetStringValue(pattern);
-        int i = 0;
-        while (i < FIELDS && strcmp(keys[i], pattern->string) != 0)
-            i++;
-        if (i == FIELDS || !text)
+        const char *expected = cJSON_GetStringValue(pattern);
+        const char *actual = text_of_key(info, pattern->string);
+        if (!actual || !expected)
             REFUSE(error,
                    "device: '%.40s' is not a pattern for vendor, architecture, name or driver",
                    pattern->string);
-        fits = fits && fnmatch(text, fields[i], 0) == 0;
-        for (; *text; text++)
-            *specificity += *text != '*' && *text != '?';
+        all_match = all_match && fnmatch(expected, actual, 0) == 0;
+        for (; *expected; expected++)
+            *specificity += *expected != '*' && *expected != '?';
     }
     if (*specificity == 0)
         REFUSE(error, "device: a pattern must contain more than wildcards");
-    *specificity = fits ? *specificity : 0;
+    if (!all_match)
+        *specificity = 0;
     return HEALCL_OK;
 }
 
