@@ -466,9 +466,9 @@ enum healcl_status job_launch_items(struct job *job, size_t local_size, struct h
     return job_launch_groups(job, groups, local_size, error);
 }
 
-/* The elements of the space that a work-item takes, if `elements` are shared by about `items`
- * work-items. At most as many as the tuning and a limit of loop iterations allow. At least so many
- * that devices can count work-items in 32 bits. A multiple of the granule. */
+/* The number of elements that a work-item takes, if about `items` work-items share `elements`
+ * elements. The tuning and the device's limit of loop iterations bound it from above. Devices count
+ * work-items in 32 bits, which bounds it from below. The result is a multiple of the granule. */
 static uint64_t elements_of_item(const struct job *job, uint64_t elements, uint64_t items)
 {
     const struct healcl_device *device = job->launcher->device;

@@ -446,7 +446,8 @@ static void define_pass(struct job *job, const struct pass_launch *launch)
     const struct rows *out = launch->out, *in = launch->in;
     const uint32_t log2_n = log2_of((uint64_t)launch->transform->n);
     const bool inverse = launch->transform->inverse, is_columns = launch->is_columns;
-    /* Permuted blocks of a row are far apart, where the natural order of the row is not used. */
+    /* A permutation moves the elements of a block far apart: in the input of the inverse, and in
+     * the output of the forward transform. */
     const bool blocks_are_apart = launch->permutes && pass->stages < log2_n;
     const bool loads_apart = is_columns || (blocks_are_apart && inverse);
     const bool stores_apart = is_columns || (blocks_are_apart && !inverse);

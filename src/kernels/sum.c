@@ -22,10 +22,10 @@ uint64_t sum_items_wanted(const struct healcl_device *device)
     return (uint64_t)device->info.compute_units * ITEMS_OF_UNIT;
 }
 
-/* The work-items that share a column, the terms of one sum, if these should follow the order of
- * terms in memory. The terms of `beside` columns are adjacent there. The work-items of these
- * columns then read a run of adjacent elements: a cache line if each column starts at one, or else
- * so many lines that partial ones cost little. */
+/* The number of work-items that share a column if they follow the order of terms in memory. A
+ * column is the terms of one sum. The terms of `beside` columns are adjacent in memory. The
+ * work-items of these columns read a run of adjacent elements. The run is one cache line if each
+ * column starts at a line. Otherwise it has several lines, because partial lines are read too. */
 static uint32_t parts_in_order(int64_t terms, int64_t beside)
 {
     const bool columns_start_at_lines = terms % LINE * beside % LINE == 0;
