@@ -45,8 +45,11 @@ static const char *plan_columns(struct variant_plan *plan)
     return NULL;
 }
 
-/* The kernel's parameters after the space, out and a: moduli as vectors, vectors until they repeat,
- * the number of terms, and a's stride along them. */
+/* Parameters of axis_modsum_vectors after the moduli as vectors. These repeat after `period`. */
+struct columns_parameters {
+    int64_t period, terms, a_term;
+};
+
 static enum healcl_status choose_columns(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
@@ -55,7 +58,8 @@ static enum healcl_status choose_columns(struct launcher *self, const struct var
     job_begin(&job, self, plan, 1 /* input */);
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.lanes);
-    JOB_ADD_LONGS(&job, moduli.period, terms_of(step), term_stride_of(step));
+    JOB_ADD_MEMBERS(&job, struct columns_parameters, .period = moduli.period,
+                    .terms = terms_of(step), .a_term = term_stride_of(step));
     job.granule = LANES; /* work-items begin at whole vectors */
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
@@ -83,8 +87,11 @@ static const char *plan_rows(struct variant_plan *plan)
     return NULL;
 }
 
-/* The kernel's parameters after the space, out and a: moduli, their number, the number of terms,
- * the size k of the last axis, and out's stride along it. */
+/* Parameters of axis_modsum_rows after the moduli. k: the size of the last axis. */
+struct axis_rows_parameters {
+    int64_t moduli, terms, k, out_k;
+};
+
 static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {
@@ -94,8 +101,8 @@ static enum healcl_status choose_rows(struct launcher *self, const struct varian
     job_begin(&job, self, plan, 1 /* input */);
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, Q);
     job_add_buffer(&job, moduli.table);
-    JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
-                  out->stride[out->rank - 1]);
+    JOB_ADD_MEMBERS(&job, struct axis_rows_parameters, .moduli = moduli.k, .terms = terms_of(step),
+                    .k = a->shape[a->rank - 1], .out_k = out->stride[out->rank - 1]);
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 

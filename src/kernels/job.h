@@ -58,6 +58,11 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values);
 #define JOB_ADD_LONGS(job, ...)                                              \
     job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
                   (int64_t[]){__VA_ARGS__})
+/* Adds the members of a struct of int64_t, which has them in the order of the kernel's parameters:
+ * JOB_ADD_MEMBERS(&job, struct size, .k = 2, .n = 4096). */
+#define JOB_ADD_MEMBERS(job, type, ...)                  \
+    job_add_longs((job), sizeof(type) / sizeof(int64_t), \
+                  (const int64_t *)(const void *)&(type){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
 /* Adds memory that an operand of the space is a view of. The view begins at the offset of the
  * step's operand, if the slot is that of one. The kernel writes the output, and reads others. */

@@ -181,9 +181,13 @@ static const char *plan_product_weights(struct variant_plan *plan)
     return NULL;
 }
 
-/* A tile has at most WEIGHTED_VECTORS vectors of a: all terms of `columns` columns. The kernel's
- * parameters after the operands: the sizes of n, of a tile in columns, of the terms and of k, then
- * strides of a and b along terms, of a and out along n, of b and out along k. */
+/* Parameters of modmul_axis_sum_weights after the operands: sizes, then strides along an axis. A
+ * tile has `columns` columns. */
+struct weights_parameters {
+    int64_t n, columns, terms, k, a_term, b_term, a_n, out_n, b_k, out_k;
+};
+
+/* A tile has at most WEIGHTED_VECTORS vectors of a: all terms of its columns. */
 static enum healcl_status choose_product_weights(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
@@ -195,9 +199,11 @@ static enum healcl_status choose_product_weights(struct launcher *self,
     struct job job;
     TRY(begin(&job, self, plan, PERMUTATION_AS_GIVEN, error));
     set_blocks(&job.space, blocks_for(n / LANES, columns), sum);
-    JOB_ADD_LONGS(&job, n, columns, terms, out->shape[OUT_K], a->stride[IN_TERMS],
-                  b->stride[IN_TERMS], a->stride[IN_N], out->stride[OUT_N], b->stride[IN_K],
-                  out->stride[OUT_K]);
+    JOB_ADD_MEMBERS(&job, struct weights_parameters, .n = n, .columns = columns, .terms = terms,
+                    .k = out->shape[OUT_K], .a_term = a->stride[IN_TERMS],
+                    .b_term = b->stride[IN_TERMS], .a_n = a->stride[IN_N],
+                    .out_n = out->stride[OUT_N], .b_k = b->stride[IN_K],
+                    .out_k = out->stride[OUT_K]);
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
@@ -219,8 +225,12 @@ static const char *plan_product_rows(struct variant_plan *plan)
     return NULL;
 }
 
-/* The kernel's parameters after the operands: moduli as vectors, the sizes of n, terms and k, then
- * strides of a, b and out along n, and of out along k. */
+/* Parameters of modmul_axis_sum_rows after the operands and the moduli as vectors: sizes, then
+ * strides along an axis. */
+struct rows_parameters {
+    int64_t n, terms, k, a_n, b_n, out_n, out_k;
+};
+
 static enum healcl_status choose_product_rows(struct launcher *self,
                                               const struct variant_plan *plan,
                                               struct healcl_error *error)
@@ -234,8 +244,9 @@ static enum healcl_status choose_product_rows(struct launcher *self,
     const struct periodic_moduli moduli = derive_periodic_moduli(self, step, PRODUCT_Q);
     set_blocks(&job.space, blocks_for(n, SUM_ROWS), sum);
     job_add_buffer(&job, moduli.lanes);
-    JOB_ADD_LONGS(&job, n, a->shape[IN_TERMS], out->shape[OUT_K], a->stride[IN_N], b->stride[IN_N],
-                  out->stride[OUT_N], out->stride[OUT_K]);
+    JOB_ADD_MEMBERS(&job, struct rows_parameters, .n = n, .terms = a->shape[IN_TERMS],
+                    .k = out->shape[OUT_K], .a_n = a->stride[IN_N], .b_n = b->stride[IN_N],
+                    .out_n = out->stride[OUT_N], .out_k = out->stride[OUT_K]);
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
@@ -432,10 +443,14 @@ static const char *plan_product_groups(struct variant_plan *plan)
     return NULL;
 }
 
+/* Parameters of modmul_axis_sum_interleaved after the operands: groups along the vector axis, terms
+ * of a sum, moduli of a group, then strides along terms and from group to group. */
+struct groups_parameters {
+    int64_t groups, terms, k, a_term, b_term, a_group, b_group, out_group;
+};
+
 /* The space is [blocks of the vector axis, batch, outer axis, inner axis]. Along the vector axis
- * and k, its elements are groups of group_size moduli. The kernel's parameters after the operands:
- * groups along the vector axis, terms of a sum, moduli of a group, then strides of a and b along
- * terms, and of a, b and out along the vector axis. */
+ * and k, its elements are groups of group_size moduli. */
 static enum healcl_status choose_product_groups(struct launcher *self,
                                                 const struct variant_plan *plan,
                                                 struct healcl_error *error)
@@ -456,9 +471,11 @@ static enum healcl_status choose_product_groups(struct launcher *self,
     insert_axis(&job.space, 1, found->k_is_inner ? k : other);
     insert_axis(&job.space, 1, found->k_is_inner ? other : k);
     insert_batch(&job.space, 1, sum);
-    JOB_ADD_LONGS(&job, vectors.size, sum->a.shape[IN_TERMS], group_size, sum->a.stride[IN_TERMS],
-                  sum->b.stride[IN_TERMS], vectors.strides[OPERAND_A], vectors.strides[OPERAND_B],
-                  vectors.strides[OPERAND_OUT]);
+    JOB_ADD_MEMBERS(&job, struct groups_parameters, .groups = vectors.size,
+                    .terms = sum->a.shape[IN_TERMS], .k = group_size,
+                    .a_term = sum->a.stride[IN_TERMS], .b_term = sum->b.stride[IN_TERMS],
+                    .a_group = vectors.strides[OPERAND_A], .b_group = vectors.strides[OPERAND_B],
+                    .out_group = vectors.strides[OPERAND_OUT]);
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
@@ -488,9 +505,13 @@ static void set_any_sums(struct space *space, const struct product_sum *sum, int
     insert_batch(space, 0, sum);
 }
 
+/* Parameters of modmul_axis_sum after the operands: terms, then strides along an axis. */
+struct products_parameters {
+    int64_t terms, a_term, b_term, out_n, b_n;
+};
+
 /* Sums a part of the products at a time, because some devices limit the iterations of loops. Later
- * parts are added to out. The kernel's parameters after the operands: terms of this part, then
- * strides of a and b along terms, and of out and b along n. */
+ * parts are added to out. */
 static enum healcl_status choose_products(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
@@ -506,8 +527,9 @@ static enum healcl_status choose_products(struct launcher *self, const struct va
         sum_begin(&job, self, plan, &operands, step_adds(plan->step) || first > 0);
         job.rounds = (uint64_t)count;
         set_any_sums(&job.space, sum, first);
-        JOB_ADD_LONGS(&job, count, a->stride[IN_TERMS], b->stride[IN_TERMS], sum->out.stride[OUT_N],
-                      b->stride[IN_N]);
+        JOB_ADD_MEMBERS(&job, struct products_parameters, .terms = count,
+                        .a_term = a->stride[IN_TERMS], .b_term = b->stride[IN_TERMS],
+                        .out_n = sum->out.stride[OUT_N], .b_n = b->stride[IN_N]);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);

@@ -91,8 +91,12 @@ const char *sum_local_obstacle(const struct variant_plan *plan, int64_t terms)
     return NULL;
 }
 
-/* The parameters of axis_sum_local after the operands: the number of terms, strides of a and b
- * along them, terms of a segment, columns, and how a work-group shares inner * rows of these. */
+/* Parameters of axis_sum_local after the operands. Then follow the number of columns, and how a
+ * work-group shares inner * rows of these: inner, parts, rows. */
+struct local_parameters {
+    int64_t terms, a_term, b_term, segment_terms;
+};
+
 enum healcl_status sum_choose_shared(struct job *job, const struct axis_sum *sum, int64_t b_stride,
                                      struct healcl_error *error)
 {
@@ -101,7 +105,8 @@ enum healcl_status sum_choose_shared(struct job *job, const struct axis_sum *sum
     const uint64_t segments = job->space.end; /* of all columns */
     const uint64_t groups =
         columns_of_group > 0 ? (segments + columns_of_group - 1) / columns_of_group : 0;
-    JOB_ADD_LONGS(job, sum->terms, sum->term_stride, b_stride, sum->segment_terms);
+    JOB_ADD_MEMBERS(job, struct local_parameters, .terms = sum->terms, .a_term = sum->term_stride,
+                    .b_term = b_stride, .segment_terms = sum->segment_terms);
     job_add_uint(job, (uint32_t)(segments / (uint64_t)sum->segments));
     job_add_uint(job, sharing->inner);
     job_add_uint(job, sharing->parts);
