@@ -50,6 +50,7 @@ struct columns_parameters {
     int64_t period, terms, a_term;
 };
 
+/* Adds the launch of axis_modsum_vectors. */
 static enum healcl_status choose_columns(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
@@ -92,6 +93,7 @@ struct axis_rows_parameters {
     int64_t moduli, terms, k, out_k;
 };
 
+/* Adds the launch of axis_modsum_rows. */
 static enum healcl_status choose_rows(struct launcher *self, const struct variant_plan *plan,
                                       struct healcl_error *error)
 {

@@ -87,7 +87,8 @@ static void *host_lane_moduli(const struct launcher *self, const struct step *st
     return vectors;
 }
 
-/* Any scalar below 1 counts as 1. */
+/* Struct modulus, or struct scalar_lanes, for `count` scalars of the plan from number `first` on. A
+ * step has one of them as its modulus. Other scalars may be below 1, and count as 1. */
 void *derived_scalars(const struct plan *plan, enum derived_kind kind, size_t first, size_t count)
 {
     const bool as_lanes = kind == DERIVED_SCALAR_LANES;

@@ -43,6 +43,7 @@ struct chain_memory {
     uint32_t sources;
 };
 
+/* Finds the tensors that a chain reads from memory. */
 static struct chain_memory chain_memory_of(const struct step *step)
 {
     static const int operands[] = {INPUT_A, INPUT_B, INPUT_SECOND_B};
@@ -207,10 +208,9 @@ static uint32_t longest_axis(const struct space *space, uint32_t end)
     return longest;
 }
 
-/* For elements whose groups of 1, 2 or 4 moduli alone are contiguous. Groups that follow each other
- * along some other axis have the same moduli: the kernel gathers eight elements of them to a
- * vector.
- */
+/* For elements that are contiguous only in groups: of 2 or 4 moduli along the last axis, or of one.
+ * The kernel gathers eight elements to a vector, from groups that follow each other along another
+ * axis. There the moduli repeat, so that one vector of moduli serves the whole axis. */
 static const char *plan_interleaved(struct variant_plan *plan)
 {
     struct elementwise_plan *found = &plan->elementwise;

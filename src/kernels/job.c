@@ -348,8 +348,9 @@ static bool should_use_vectors(const struct job *job, uint64_t items)
     return enough_vectors && rows_are_vectors && is_narrow(job) && operands_suit_vectors(job);
 }
 
-/* Makes vectors the elements of the space: the last axis, and the offsets and strides of operands
- * that are loaded as vectors, then count vectors. */
+/* Makes each element of the space a vector of job->width elements along its last axis. Offsets and
+ * strides of operands then count vectors. An operand with one element for the whole vector keeps
+ * its own. */
 static void use_vectors(struct job *job)
 {
     struct space *space = &job->space;

@@ -423,10 +423,10 @@ static enum healcl_status run_once(struct launcher *self, const struct step *ste
     return status;
 }
 
-/* Finds or makes the template that a step keeps. It keeps none, and run_once serves it, if it is a
- * call that was seen for the first time, which may never come again. For kernels of manifests there
- * are two differences: only plans that run again keep their templates, and these have no key, so
- * that no other step finds them. */
+/* Gives a step the template that it keeps for later runs: one of an equal step, or a new one. Two
+ * kinds of steps get none, and are run by run_once. A call like no earlier one may never come
+ * again. And a manifest's kernel is only kept if the plan runs again. Its template has no key: no
+ * other step finds it. */
 static enum healcl_status bind_template(struct launcher *self, const struct step *step,
                                         bool replaceable, struct bound_step *bound,
                                         struct healcl_error *error)

@@ -96,8 +96,9 @@ static void add_tables(struct job *job, const struct transform *transform)
 
 /* ---------------------------------------------------------------- any length, any layout */
 
-/* Adds a launch for the rows [first, first + count). A work-group, or a work-item if local_size is
- * 1, transforms a row in scratch memory, stage by stage. scratch: a slot. */
+/* Adds the general launch, which serves any n, for the rows [first, first + count). A work-group
+ * transforms each row in scratch memory, stage by stage. If the tuning has work-groups of one
+ * work-item, a work-item transforms one or several rows. scratch: the slot of the memory. */
 static enum healcl_status choose_stages_of_rows(struct launcher *self,
                                                 const struct transform *transform, int scratch,
                                                 int64_t first, int64_t count,
@@ -590,7 +591,8 @@ static enum healcl_status choose_two_passes(struct launcher *self,
     return HEALCL_OK;
 }
 
-/* One pass over all rows, or two passes. */
+/* Adds the launches of cl/ntt/registers.cl. Rows that fit in a work-group's registers take one
+ * pass. Longer rows take two: one transforms the columns of a row, the other its blocks. */
 static enum healcl_status choose_registers(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {

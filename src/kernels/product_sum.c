@@ -106,7 +106,8 @@ static void plan_sums(struct variant_plan *plan)
     plan->launches = sum->last_terms < sum->a.shape[IN_TERMS] ? 2 : 1;
 }
 
-/* Begins a job that computes all sums of a step, or adds them to out if the step does. */
+/* Begins a job with the first arguments of kernels of sums: see sum_begin. They compute all sums of
+ * a step, or add them to out if the step does. */
 static enum healcl_status begin(struct job *job, struct launcher *self,
                                 const struct variant_plan *plan, enum permutation_use permutation,
                                 struct healcl_error *error)
@@ -207,8 +208,9 @@ static enum healcl_status choose_product_weights(struct launcher *self,
     return job_launch_of(&job, 1 /* work-item in a group */, error);
 }
 
-/* For HEAL's layout: the terms of k = 1, 2, 4 or 8 moduli are contiguous, as [s,k]. A vector of
- * eight then holds whole groups of k: see modmul_axis_sum_rows. */
+/* For HEAL's layout of a and b: terms and the k moduli are the last axes, and contiguous. All terms
+ * of a sum, for k = 1, 2, 4 or 8 moduli, are then one row. A vector of eight elements of it has
+ * terms of 8 / k indices, for all moduli. */
 static const char *plan_product_rows(struct variant_plan *plan)
 {
     plan_sums(plan);
@@ -231,6 +233,7 @@ struct rows_parameters {
     int64_t n, terms, k, a_n, b_n, out_n, out_k;
 };
 
+/* Adds the launch of modmul_axis_sum_rows. Each work-item takes a block of SUM_ROWS rows. */
 static enum healcl_status choose_product_rows(struct launcher *self,
                                               const struct variant_plan *plan,
                                               struct healcl_error *error)
@@ -353,7 +356,8 @@ static uint32_t find_batch_axis(struct space *space, const struct product_sum *s
     return axis;
 }
 
-/* Divides one axis of the space into rows, of which each work-item computes one element each. */
+/* Adds the launch of modmul_axis_sum_items. One axis of the space is divided into rows. A work-item
+ * computes the elements with one index in all rows, because they share a factor or the modulus. */
 static enum healcl_status choose_product_items(struct launcher *self,
                                                const struct variant_plan *plan,
                                                struct healcl_error *error)

@@ -91,12 +91,14 @@ const char *sum_local_obstacle(const struct variant_plan *plan, int64_t terms)
     return NULL;
 }
 
-/* Parameters of axis_sum_local after the operands. Then follow the number of columns, and how a
- * work-group shares inner * rows of these: inner, parts, rows. */
+/* Parameters of axis_sum_local after the operands. The number of columns follows, then inner, parts
+ * and rows. */
 struct local_parameters {
     int64_t terms, a_term, b_term, segment_terms;
 };
 
+/* Adds a launch of axis_sum_local for the columns of the job's space, or for the segments that they
+ * are divided into. A work-group sums inner * rows of them, with `parts` work-items each. */
 enum healcl_status sum_choose_shared(struct job *job, const struct axis_sum *sum, int64_t b_stride,
                                      struct healcl_error *error)
 {

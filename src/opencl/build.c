@@ -187,7 +187,7 @@ struct builds {
 
 /* Adds the program of a launch to those that child processes build. Sources of vendors are not
  * listed: a child process gets only names of programs. An error is ignored: the program is then
- * built when it is first launched. */
+ * built when it is first launched. Returns NULL: this process has not built the kernel. */
 struct kernel *device_list_program(void *context, const struct launch *launch)
 {
     struct healcl_device *device = context;

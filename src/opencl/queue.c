@@ -342,7 +342,7 @@ bool device_poll(struct healcl_device *device, bool is_new)
     const bool turns = takes_turns(device);
     if (turns && pthread_mutex_trylock(&shared->turn) != 0)
         return false;
-    bool has_ended = turns && shared->latest != device; /* that one began by waiting for us */
+    bool has_ended = turns && shared->latest != device; /* the latest one waited for this one */
     if (!has_ended) {
         if (is_new || !device->marker)
             set_marker(device);
