@@ -487,7 +487,8 @@ static uint64_t elements_of_item(const struct job *job, uint64_t elements, uint6
 }
 
 /* Adds a launch over the elements of the space, in work-groups of local_size work-items. Each
- * compute unit should get several work-groups: so it stays busy when some end early. */
+ * compute unit should get several work-groups: so it stays busy when some end early. job->rounds,
+ * the loop iterations for one element, become those of a work-item. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
     enum { GROUPS_OF_UNIT = 8 };

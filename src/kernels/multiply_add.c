@@ -96,9 +96,9 @@ static const char *plan_elements(struct variant_plan *plan)
     return NULL;
 }
 
-/* If moduli are periodic along rows of whole vectors, the kernel takes them as vectors of eight,
- * and the space does not have them. Otherwise the kernel needs an axis along which moduli are
- * equal. */
+/* For vectors of eight elements along the last axis. Their moduli may repeat along rows of whole
+ * vectors: then the kernel takes them from a table of vectors, and moduli are no operand of the
+ * space. Otherwise all elements of a vector must have the same modulus. */
 static const char *plan_vectors(struct variant_plan *plan)
 {
     const struct step *step = plan->step;

@@ -421,7 +421,8 @@ struct pass_launch {
     int64_t first, end;
 };
 
-/* A pass over columns, or over blocks, of all rows. Blocks are permuted. The last pass adds. */
+/* The launch of a pass over the columns of all rows, or over their blocks. Elements are permuted in
+ * the pass over blocks. The last pass, which writes no rows in between, adds the addend. */
 static struct pass_launch pass_over(const struct transform *transform,
                                     const struct transform_passes *passes, bool is_columns,
                                     const struct rows *out, const struct rows *in)

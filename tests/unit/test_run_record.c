@@ -172,13 +172,13 @@ static void opening_binds(void **state)
     close_sessions();
 }
 
-/* Each call in turn fails while a session is opened. The session runs all the same, or is refused.
- */
+/* One of sixteen calls, evenly spread, fails while a session is opened. The session runs all the
+ * same, or is refused. */
 static void opening_fails(void **state)
 {
     uint64_t calls = 0, opened = 0;
     (void)state;
-    for (uint64_t k = 0; k <= calls; k++) {
+    for (uint64_t k = 0; k <= calls; k += 1 + calls / 16) {
         struct healcl_transcript *transcript = open_device("gpu");
         helper.calls = 0;
         helper.fail_code = CL_OUT_OF_RESOURCES;
@@ -201,7 +201,7 @@ static void opening_fails(void **state)
         healcl_transcript_close(transcript);
         close_sessions();
     }
-    assert_true(opened > calls / 2);
+    assert_true(opened > 8);
 }
 
 static void later_runs_only_enqueue(void **state)
