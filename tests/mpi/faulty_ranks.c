@@ -17,6 +17,7 @@ __attribute__((constructor)) static void begin(void)
     helper_reset();
     helper.fail_at = at ? strtoull(at, NULL, 10) : 0;
     helper.fail_after = true;
+    helper.skips_polls = true;
     helper.fail_code = CL_OUT_OF_RESOURCES;
 }
 

@@ -18,6 +18,7 @@ struct helper_opencl {
     /* The calls that can fail are numbered from 1; those that release something always work. */
     uint64_t fail_at; /* 0: none */
     bool fail_after;  /* also every call after that one, as when a device is lost */
+    bool skips_polls; /* clGetEventInfo has no number: how often it is called depends on times */
     cl_int fail_code;
     uint64_t calls;     /* so far, of those that can fail */
     const char *failed; /* the first function that was made to fail, or NULL */
