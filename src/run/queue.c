@@ -235,8 +235,9 @@ static enum healcl_status set_shape(struct argument *argument, uint32_t rank, co
                                     struct healcl_error *error)
 {
     struct healcl_index items[INDEX_ITEMS_MAX];
+    const bool is_too_long = rank > INDEX_ITEMS_MAX; /* set_index refuses it, and reads nothing */
     NEED(sizes || rank == 0, error);
-    for (uint32_t i = 0; i < rank && i < INDEX_ITEMS_MAX; i++)
+    for (uint32_t i = 0; i < rank && !is_too_long; i++)
         items[i] = (struct healcl_index){HEALCL_INDEX_INT, .value = sizes[i]};
     return set_index(argument, rank, items, error);
 }
