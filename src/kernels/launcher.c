@@ -32,11 +32,12 @@ struct bound_state {
     struct kernel_object objects[]; /* by launch */
 };
 
-/* A step of the plan that has run, or of a cached call. */
+/* What a step of the plan, or a cached call, keeps between runs. */
 struct bound_step {
-    struct template *template; /* NULL: it has not run, or must be chosen again */
-    struct bound_state *state; /* from the second run on; or NULL */
-    uint64_t facts;            /* at that time */
+    struct template *template; /* NULL: it must be chosen */
+    struct bound_state *state; /* from the second run on, or from the first if the plan was bound
+                                  before it; or NULL */
+    uint64_t facts;            /* that the template was chosen for */
     uint64_t call;             /* step.call */
 };
 

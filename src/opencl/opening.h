@@ -49,10 +49,10 @@ enum healcl_status device_open_for_run(const struct opencl *cl,
  * device's arithmetic, loads, stores and atomics. A device that fails is not opened by
  * healcl_device_open. The result is cached for a device and driver. */
 
-/* Runs the self-test, whatever is cached, and notes what it finds of the device's loops. Where it
- * fails, no binary of the programs that are built stays in the cache; a failure with one that was
- * there counts only if the source, built anew, fails too. Errors: HEALCL_DEVICE, also where an
- * answer is wrong: device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
+/* Runs the self-test even if its result is cached, and notes the limit of the device's loops. If an
+ * answer is wrong, no binary of the programs that it built stays in the cache. If a cached binary
+ * gave it, the self-test is repeated with a program built from source. Errors: HEALCL_DEVICE, also
+ * for a wrong answer: device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error);
 
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
